@@ -1,0 +1,1 @@
+"""What the inference service does, one file each; `ports.py` names what it needs from outside."""
