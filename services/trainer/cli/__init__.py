@@ -1,0 +1,1 @@
+"""The `videotree` command line (typer and rich)."""

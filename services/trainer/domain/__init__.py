@@ -1,0 +1,1 @@
+"""Pure rules of training: what is split, ordered, settled and stopped. No I/O, clock or global randomness."""

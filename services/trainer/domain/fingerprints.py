@@ -1,0 +1,23 @@
+"""Fingerprints that tie a checkpoint to what it was made under (TRN-11). Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+
+def fingerprint(value: object) -> str:
+    """sha256 (hex) of the canonical JSON of `value`: equal contents with keys in another order are one."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def config_fingerprints(settings: Mapping[str, object]) -> dict[str, str]:
+    """One fingerprint per setting, keyed `config.<name>`, so that a refusal can name what changed."""
+    return {f"config.{name}": fingerprint(value) for name, value in sorted(settings.items())}
+
+
+def differing_keys(saved: Mapping[str, str], current: Mapping[str, str]) -> Sequence[str]:
+    """Keys whose fingerprint differs, or that only one side has, sorted."""
+    return sorted(key for key in saved.keys() | current.keys() if saved.get(key) != current.get(key))
