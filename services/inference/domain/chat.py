@@ -41,15 +41,22 @@ class CacheStatus(StrEnum):
     HIT = "hit"
     """From the response cache; no upstream was called."""
     MISS = "miss"
-    """From an upstream, after a look into the cache."""
-    SHARED = "shared"
+    """From an upstream: the cache had nothing, or did not answer in time."""
+    JOINED = "joined"
     """From the upstream call of an identical call in flight."""
-    REFRESHED = "refreshed"
+    REFRESH = "refresh"
     """From an upstream, asked for with `CacheMode.REFRESH`."""
-    BYPASSED = "bypassed"
+    BYPASS = "bypass"
     """From an upstream, asked for with `CacheMode.BYPASS`."""
-    UNAVAILABLE = "unavailable"
-    """From an upstream, because the cache did not answer in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallOrigin:
+    """What a call is made for, as its `llm_calls` row names it; no part of the cache key. Empty text means none."""
+
+    workspace: str = ""
+    run_id: str = ""
+    parent_call: str = ""
 
 
 @dataclass(frozen=True, slots=True)
