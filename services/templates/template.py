@@ -67,7 +67,7 @@ class Template:
         return _PLACEHOLDER.sub(lambda gap: values[gap[1]], self.text)
 
     def answer_faults(self, answer: object) -> tuple[str, ...]:
-        """Return how a decoded JSON answer departs from `output_schema`, each fault with its path; () if it conforms."""
+        """Return how a decoded JSON answer departs from `output_schema`, with paths; () if it conforms."""
         if self._validator is None:
             return () if isinstance(answer, str) else ("the answer must be text",)
         found = sorted(self._validator.iter_errors(answer), key=lambda fault: list(map(str, fault.absolute_path)))
