@@ -1,0 +1,1 @@
+"""How any process of the project lives: configuration, server, channels, deadlines, logging, metrics."""
