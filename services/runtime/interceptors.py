@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.rpc import status_pb2
@@ -22,8 +22,9 @@ from services.runtime.status import StatusRule, error_status, rule_for
 _UNEXPECTED = StatusRule(grpc.StatusCode.INTERNAL, "INTERNAL")
 _log = get_logger(__name__)
 
-Context = grpc.aio.ServicerContext[Any, Any]
-Handler = grpc.RpcMethodHandler[Any, Any]
+# Quoted: grpc's classes are generic in their stubs only.
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
