@@ -1,7 +1,7 @@
 """Questions and units: what is asked, how answers are read, and what counts as one pair (pure)."""
 
 from services.questions.jsonl import parse_question_lines, render_question_lines
-from services.questions.prediction import normalise_prediction
+from services.questions.prediction import normalise_prediction, storable_text
 from services.questions.question import OPTION_LETTERS, Question, option_lines
 from services.questions.records import (
     Fault,
@@ -28,5 +28,6 @@ __all__ = [
     "question_from_record",
     "question_to_record",
     "render_question_lines",
+    "storable_text",
     "units_of",
 ]

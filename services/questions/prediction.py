@@ -21,7 +21,7 @@ def normalise_prediction(value: object, options: Sequence[str]) -> str:
     A bare number is text, never an index, since models count from 0 as well as from 1. A letter next to another
     option's text contradicts itself and stays text. Never raises for a JSON value.
     """
-    text = _storable(_as_text(value))
+    text = storable_text(_as_text(value)).strip()
     return _bare_letter(text, options) or _matching_letter(text, options) or _leading_letter(text, options) or text
 
 
@@ -38,9 +38,9 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _storable(text: str) -> str:
-    """Without what databases and wire formats refuse: NUL and lone surrogates."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8").strip()
+def storable_text(text: str) -> str:
+    """The text without what databases and wire formats refuse: NUL goes, half a surrogate pair becomes `?`."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _bare_letter(text: str, options: Sequence[str]) -> str:

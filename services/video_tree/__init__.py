@@ -2,7 +2,7 @@
 
 from services.video_tree.parse import TreeFault, parse_tree
 from services.video_tree.render import render_tree
-from services.video_tree.tree import EVENT, FRAME, SCENE, TEXT_FIELDS, Node, VideoTree, frame_file_name
+from services.video_tree.tree import EVENT, FRAME, SCENE, TEXT_FIELDS, Node, VideoTree, frame_name
 
 __all__ = [
     "EVENT",
@@ -12,7 +12,7 @@ __all__ = [
     "Node",
     "TreeFault",
     "VideoTree",
-    "frame_file_name",
+    "frame_name",
     "parse_tree",
     "render_tree",
 ]

@@ -48,7 +48,7 @@ class VideoTree:
         return [self.nodes[child_id] for child_id in node.children_ids]
 
 
-def frame_file_name(video_id: str, node_id: str) -> str:
-    """The file name under `frames/` of an L3 node: its id without the video's prefix, plus `.jpg`."""
+def frame_name(video_id: str, node_id: str) -> str:
+    """The name of an L3 node's frame, stored as `frames/<name>.jpg`: its id without the video's prefix."""
     own = node_id.removeprefix(video_id).lstrip("_-:. ") if node_id.startswith(video_id) else node_id
-    return f"{own or node_id}.jpg"
+    return own or node_id

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.video_tree import TreeFault, frame_file_name, parse_tree, render_tree
+from services.video_tree import TreeFault, frame_name, parse_tree, render_tree
 
 SOUND: dict[str, Any] = {
     "videoID": "v1",
@@ -103,8 +103,8 @@ def test_agt_3_a_written_tree_reads_back_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("video_id", "node_id", "file_name"),
-    [("v1", "v1_L3_004", "L3_004.jpg"), ("v1", "L3_004", "L3_004.jpg"), ("7", "7-000012", "000012.jpg")],
+    ("video_id", "node_id", "name"),
+    [("v1", "v1_L3_004", "L3_004"), ("v1", "L3_004", "L3_004"), ("7", "7-000012", "000012")],
 )
-def test_agt_3_a_frame_is_named_after_its_node_without_the_video(video_id: str, node_id: str, file_name: str) -> None:
-    assert frame_file_name(video_id, node_id) == file_name
+def test_agt_3_a_frame_is_named_after_its_node_without_the_video(video_id: str, node_id: str, name: str) -> None:
+    assert frame_name(video_id, node_id) == name
