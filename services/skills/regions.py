@@ -10,7 +10,7 @@ MARKERS = tuple(f"<!-- {block}_{edge} -->" for block in BLOCKS for edge in ("STA
 _MARKER = re.compile(r"<!--\s*(APPENDIX|MOMENTUM)_(START|END)\s*-->", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n(?:.*\n)*?---[ \t]*(?:\n|\Z)")
 _FENCE_LINE = re.compile(r"^[ \t]*(?:[-*+>] +|\d+[.)] +)?(`{3,}|~{3,})(.*)$")
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -152,9 +152,9 @@ def section_spans(text: str, headings: Sequence[str]) -> tuple[tuple[str, Span],
     """
     fences = fence_spans(text)
     wanted = {" ".join(heading.split()) for heading in headings}
-    matches = [(offset, _HEADING.match(line)) for offset, line in _lines(text)]
+    matches = [(offset, _HEADING.fullmatch(line)) for offset, line in _lines(text)]
     heads = [
-        (offset, len(found[1]), f"{found[1]} {' '.join(found[2].split())}")
+        (offset, len(found[1]), f"{found[1]} {' '.join(found[2].rstrip().rstrip('#').split())}")
         for offset, found in matches
         if found and not any(fence.start <= offset < fence.end for fence in fences)
     ]
