@@ -1,0 +1,102 @@
+"""The `[trainer]` section: where the services are, and how a run is trained. Read once, refused early."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from services.runtime.config import Section
+
+PLACE_SETTINGS = frozenset(
+    {
+        "store_address",
+        "inference_address",
+        "gate_address",
+        "evolver_address",
+        "workspace",
+        "seed_name",
+        "skills_dir",
+        "prompts_dir",
+        "call_timeout_seconds",
+        "max_calls",
+        "max_tokens",
+        "max_minutes",
+        "epochs",
+    }
+)
+"""Settings that say where things are or how far to go, not what is trained: a resumed run may change them."""
+
+
+class TrainerConfig(Section):
+    """How the trainer reaches the services and how it trains. Sizes of batches, pools and ladders are in units."""
+
+    store_address: str = Field("127.0.0.1:50051", validation_alias="VIDEOTREE_STORE_ADDRESS")
+    inference_address: str = Field("127.0.0.1:50052", validation_alias="VIDEOTREE_INFERENCE_ADDRESS")
+    gate_address: str = Field("127.0.0.1:50053", validation_alias="VIDEOTREE_GATE_ADDRESS")
+    evolver_address: str = Field("127.0.0.1:50054", validation_alias="VIDEOTREE_EVOLVER_ADDRESS")
+
+    workspace: str = Field("main", description="Workspace that commands work on")
+    dataset: str = Field("", description="Question set; may stay empty while the library holds only one")
+    seed_name: str = Field("", description="Seed from which `train` makes its workspace")
+    skills_dir: Path | None = Field(None, description="Folder of the v1 skills of a new workspace")
+    prompts_dir: Path | None = Field(None, description="Folder with agent/ and tools/ prompts of a new workspace")
+    call_timeout_seconds: float = Field(60.0, gt=0, description="Deadline of one short call to a service")
+
+    solver: Literal["tree", "direct"] = "tree"
+    skill_mode: Literal["auto", "manual", "none"] = "auto"
+    max_steps: int = Field(20, ge=1, le=200, description="Successful tool calls an agent may make")
+    concurrency: int = Field(32, ge=1, le=4096, description="Questions in flight at once")
+
+    seed: int = Field(0, ge=0, description="Seed of the test draw and of the batch order")
+    test_size: int = Field(0, ge=0, description="Questions held out for the test")
+    val_ratio: float = Field(0.4, gt=0, lt=1, description="Val's share of the questions outside test")
+    val_wrong_min: int = Field(20, ge=0, description="Wrong baseline answers that val must hold")
+
+    epochs: int = Field(3, ge=1, le=1000)
+    batch_size: int = Field(40, ge=1, description="Diag units of one step")
+    max_steps_per_epoch: int | None = Field(None, ge=1, description="Cap on the steps of an epoch")
+    eval_min_per_class: int = Field(2, ge=1, description="Val units a type needs to be trained")
+    trainable_min_units: int = Field(8, ge=1, description="Diag and val units a type needs to be trained")
+    gate_n_max: int = Field(60, ge=1, description="Longest ladder")
+    gate_cooldown: int = Field(2, ge=0, description="Steps a rejected type sits out")
+    early_stop_patience: int = Field(2, ge=0, description="Epochs without a better best; 0 never stops")
+    holdout_test: bool = Field(True, description="Evaluate the held-out test at the end of each epoch")
+    soft_score: bool = Field(False, description="Let the judge grade the evidence of val answers")
+    mixed_hard_weight: float = Field(0.7, ge=0, le=1, description="w in mixed = w hard + (1 - w) soft")
+    slow_update: bool = Field(True, description="Rewrite the MOMENTUM block at epoch ends")
+    evolve_targets: tuple[Literal["skills", "system", "tools"], ...] = ("skills",)
+    skill_update_mode: Literal["patch", "rewrite"] = "patch"
+    edit_budget_start: int = Field(4, ge=1, le=50, description="Edits a proposal may hold at the first step")
+    edit_budget_end: int = Field(2, ge=1, le=50, description="Edits a proposal may hold at the last step")
+    edit_budget_schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    rejected_edits_kept: int = Field(5, ge=0, le=100, description="Refused proposals shown to the next one, per type")
+
+    e_confirm: float = Field(20.0, gt=1)
+    e_provisional: float = Field(3.0, gt=0)
+    w_net_min: int = Field(2, ge=0)
+    delta_min: float = Field(0.02, ge=0, le=1)
+    lambda_dir: float = Field(-0.642, lt=0)
+    p1: float = Field(0.7, gt=0.5, lt=1)
+    mixture: Literal["uniform", "one_sided"] = "uniform"
+    gate_guard_err: float = Field(0.10, gt=0, le=1, description="Share of failed questions that aborts a round")
+    max_speculation: int | None = Field(None, ge=1, description="Units launched beyond the prefix; absent is unbounded")
+    cancel_in_flight: bool = Field(False, description="Cancel a frozen type's arms instead of letting them finish")
+    e_rollback: float = Field(10.0, gt=1, description="Evidence that rolls a provisional accept back")
+    probation_units: int = Field(30, ge=1, description="Later pairs after which a provisional accept is kept")
+
+    max_calls: int | None = Field(None, ge=1, description="Model calls after which the run stops")
+    max_tokens: int | None = Field(None, ge=1, description="Tokens after which the run stops")
+    max_minutes: float | None = Field(None, gt=0, description="Minutes after which the run stops")
+
+    @model_validator(mode="after")
+    def _bars_are_ordered(self) -> TrainerConfig:
+        if self.e_provisional >= self.e_confirm:
+            raise ValueError("e_provisional must be below e_confirm")
+        return self
+
+    def training_settings(self) -> dict[str, object]:
+        """The settings that decide a run's result: its fingerprint and its snapshot are made of these."""
+        values = self.model_dump(mode="json")
+        return {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
