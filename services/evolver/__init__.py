@@ -1,0 +1,1 @@
+"""The evolver: finds out why answers were wrong and proposes safe edits of the skills."""

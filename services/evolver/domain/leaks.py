@@ -1,0 +1,60 @@
+"""Keeping questions and their answers out of the skills.
+
+A skill that repeats a question would let the agent remember instead of look, and would spoil every pool that holds it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+WINDOW = 8
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class LeakIndex:
+    """What may not be repeated: 8 consecutive words of a question, and a question of any length with its answer.
+
+    `windows` are tuples of 8 lower-case words; `pairs` are (words of a question, words of its gold answer).
+    """
+
+    windows: frozenset[tuple[str, ...]]
+    pairs: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, questions: Iterable[tuple[str, str]]) -> "LeakIndex":
+        """Return the index over (question text, text of its right option), of whatever pool."""
+        windows: set[tuple[str, ...]] = set()
+        pairs: set[tuple[str, str]] = set()
+        for question, answer in questions:
+            windows.update(_windows(_words(question)))
+            pairs.add((_joined(question), _joined(answer)))
+        return cls(frozenset(windows), frozenset(pair for pair in pairs if pair[0].strip() and pair[1].strip()))
+
+    def leak_in(self, content: str, known_text: str = "") -> str | None:
+        """Return the words of `content` that leak, or None. What `known_text` says already is no new leak."""
+        words = _words(content)
+        known = set(_windows(_words(known_text))) if known_text else set()
+        for window in _windows(words):
+            if window in self.windows and window not in known:
+                return " ".join(window)
+        joined, known_joined = f" {' '.join(words)} ", _joined(known_text)
+        for question, answer in self.pairs:
+            if question in joined and answer in joined and not (question in known_joined and answer in known_joined):
+                return f"{question.strip()} / {answer.strip()}"
+        return None
+
+
+NO_LEAKS = LeakIndex(frozenset(), frozenset())
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _joined(text: str) -> str:
+    return f" {' '.join(_words(text))} "
+
+
+def _windows(words: list[str]) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[start : start + WINDOW]) for start in range(len(words) - WINDOW + 1))
