@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -28,6 +28,7 @@ CONFIG_FILE = "videotree.toml"
 SHARED_SECTION = "runtime"
 SECTIONS = ("store", "inference", "gate", "evolver", "trainer", "simulator", SHARED_SECTION)
 
+_HIGHEST_PORT = 65535
 _ORIGINS = {"default": "default", "override": "command line"}
 
 
@@ -72,8 +73,8 @@ class ServingConfig(Section):
     """What every service needs to serve; a service's own section adds its keys and its default ports."""
 
     host: str = Field("127.0.0.1", description="Address to listen on")
-    port: int = Field(ge=0, le=65535, description="gRPC port; 0 takes a free one")
-    metrics_port: int = Field(ge=0, le=65535, description="Port of the Prometheus page; 0 switches it off")
+    port: int = Field(description="gRPC port; 0 takes a free one")
+    metrics_port: int = Field(description="Port of the Prometheus page; 0 switches it off")
     grace_seconds: float = Field(10.0, ge=0, le=3600, description="Seconds that open calls get when stopping")
     max_message_mib: int = Field(64, ge=1, le=1024, description="Largest message in MiB, sent or received")
     tls_cert_file: Path | None = Field(None, validation_alias="VIDEOTREE_TLS_CERT_FILE", description="Certificate")
@@ -84,6 +85,14 @@ class ServingConfig(Section):
         "auto", description="JSON unless standard error is a terminal"
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged")
+
+    @field_validator("port", "metrics_port")
+    @classmethod
+    def _in_range(cls, port: int) -> int:
+        # A validator, not a bound of the field: subclasses declare the fields anew with their defaults.
+        if not 0 <= port <= _HIGHEST_PORT:
+            raise ValueError(f"Input should be between 0 and {_HIGHEST_PORT}")
+        return port
 
 
 T = TypeVar("T", bound=Section)

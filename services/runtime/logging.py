@@ -10,7 +10,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from services.runtime.redaction import redact, redact_text
+from services.runtime.redaction import redact
 from services.runtime.request_context import current_request_id
 
 LogFormat = Literal["auto", "json", "console"]
@@ -83,5 +83,4 @@ def _formatter(shared: list[Processor], as_json: bool) -> logging.Formatter:
 
 
 def _to_json(value: Any, **_options: Any) -> str:
-    # str() of an unknown object could bring a secret in after the redaction ran.
-    return orjson.dumps(value, default=lambda item: redact_text(str(item))).decode()
+    return orjson.dumps(value).decode()

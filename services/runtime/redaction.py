@@ -45,7 +45,7 @@ def redact_text(text: str) -> str:
 
 
 def redact(value: Any, name: str = "") -> Any:
-    """`value` with every secret inside it replaced; mappings and sequences are copied, other types stay as they are."""
+    """`value` with every secret inside it replaced; mappings and sequences are copied, objects become text."""
     if name and is_secret_name(name) and value not in (None, ""):
         return REDACTED
     if isinstance(value, str):
@@ -56,4 +56,6 @@ def redact(value: Any, name: str = "") -> Any:
         return {key: redact(item, str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [redact(item) for item in value]
-    return value
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return redact_text(str(value))

@@ -113,7 +113,7 @@ async def _serve(name: str, config: ServingConfig, parts: ServiceParts, stopping
     except ConfigError as error:
         _log.error("can't start", reason=str(error))
         return 1
-    _warn_when_open_to_others(config)
+    warn_when_open_to_others(config)
     _log.info("serving", host=config.host, port=running.port, metrics_port=config.metrics_port)
     await stopping.wait()
     _log.info("stopping", grace_seconds=config.grace_seconds)
@@ -199,7 +199,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _warn_when_open_to_others(config: ServingConfig) -> None:
+def warn_when_open_to_others(config: ServingConfig) -> None:
+    """Logs a warning when others than this machine reach the service and neither a token nor TLS guards it."""
     if is_loopback(config.host) or config.tls_cert_file is not None or config.token_file is not None:
         return
     _log.warning(
