@@ -1,0 +1,78 @@
+"""What a training remembers between steps besides the ledger's rows; it travels in the checkpoint (TRN-11). Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+from services.trainer.domain.evolution import Edit, RejectedEdit
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Probation:
+    """A provisional accept under review (GAT-13): the file, its text and its predecessor's, and the pairs so far.
+
+    `pairs` holds (unit id, predecessor right, file right) in the order in which they were declared.
+    """
+
+    task_type: str
+    target_file: str
+    predecessor_text: str
+    current_text: str
+    pairs: tuple[tuple[str, bool, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerState:
+    """Cooldowns (type to first global step), refused proposals (newest first) and provisional accepts, by type."""
+
+    cooldowns: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, tuple[RejectedEdit, ...]] = field(default_factory=dict)
+    probation: Mapping[str, Probation] = field(default_factory=dict)
+
+
+def with_rejected(state: TrainerState, task_type: str, refused: RejectedEdit, keep: int) -> TrainerState:
+    """The state with one more refused proposal of a type, newest first, at most `keep` of them."""
+    kept = (refused, *state.rejected.get(task_type, ()))[:keep]
+    return replace(state, rejected=dict(sorted({**state.rejected, task_type: kept}.items())))
+
+
+def with_probation(state: TrainerState, probation: Probation) -> TrainerState:
+    """The state with a type put on probation; an older probation of the type ends."""
+    return replace(state, probation=dict(sorted({**state.probation, probation.task_type: probation}.items())))
+
+
+def without_probation(state: TrainerState, task_type: str) -> TrainerState:
+    """The state without the type's probation."""
+    return replace(state, probation={key: value for key, value in state.probation.items() if key != task_type})
+
+
+def state_to_json(state: TrainerState) -> str:
+    """The state as a JSON object with sorted keys: equal states give equal texts."""
+    return json.dumps(asdict(state), sort_keys=True, separators=(",", ":"))
+
+
+def state_from_json(text: str) -> TrainerState:
+    """The state of a checkpoint; the empty text is the state at the start."""
+    if not text:
+        return TrainerState()
+    raw = json.loads(text)
+    rejected = {
+        task_type: tuple(
+            RejectedEdit(
+                each["fingerprint"],
+                tuple(Edit(**{**edit, "cases": tuple(edit["cases"])}) for edit in each["edits"]),
+                each["reason"],
+            )
+            for each in proposals
+        )
+        for task_type, proposals in raw["rejected"].items()
+    }
+    probation = {
+        task_type: Probation(**{**each, "pairs": tuple((unit, old, new) for unit, old, new in each["pairs"])})
+        for task_type, each in raw["probation"].items()
+    }
+    return TrainerState(raw["cooldowns"], rejected, probation)
