@@ -1,0 +1,1 @@
+"""The agent's tools (AGT-2), one file each."""
