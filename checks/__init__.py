@@ -1,0 +1,1 @@
+"""What `make check` looks at beyond the ready-made linters."""

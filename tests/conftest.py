@@ -1,0 +1,51 @@
+"""What tests need from outside: a Docker engine, a redis-server binary, the public data.
+
+Where one is absent the tests that need it are skipped with the reason. VIDEOTREE_REQUIRE (a comma-separated list of
+`docker`, `redis`, `data`) turns such a skip into a failure, so that CI can't pass by testing nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("container"):
+        _need("docker", _docker_fault())
+    if item.get_closest_marker("redis"):
+        _need("redis", None if shutil.which("redis-server") else "no redis-server on PATH; install redis-server")
+
+
+@pytest.fixture(scope="session")
+def public_data() -> Path:
+    """The folder of the public data sets (`nextqa/`, `text_mcq/`, `sse/`): VIDEOTREE_TEST_DATA, else ../shared/data."""
+    path = Path(os.environ.get("VIDEOTREE_TEST_DATA") or ROOT.parent / "shared" / "data")
+    _need("data", None if path.is_dir() else f"no public data at {path}; set VIDEOTREE_TEST_DATA to its folder")
+    return path
+
+
+def _need(name: str, fault: str | None) -> None:
+    if fault is None:
+        return
+    if name in os.environ.get("VIDEOTREE_REQUIRE", "").split(","):
+        pytest.fail(f"VIDEOTREE_REQUIRE asks for {name}: {fault}", pytrace=False)
+    pytest.skip(fault)
+
+
+@cache
+def _docker_fault() -> str | None:
+    if shutil.which("docker") is None:
+        return "no docker client on PATH"
+    try:
+        done = subprocess.run(["docker", "info"], capture_output=True, text=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return "the Docker engine doesn't answer"
+    return None if done.returncode == 0 else "no Docker engine answers"
