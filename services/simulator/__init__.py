@@ -1,0 +1,1 @@
+"""An OpenAI-compatible HTTP server whose models read the prompts they are sent; see `examples/sample/README.md`."""

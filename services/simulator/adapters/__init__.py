@@ -1,0 +1,1 @@
+"""The simulator's files: the world and its answers."""

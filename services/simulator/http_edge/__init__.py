@@ -1,0 +1,1 @@
+"""The simulator's HTTP edge: routes, and the delivery of answers with or without faults."""
