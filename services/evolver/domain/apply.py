@@ -39,11 +39,11 @@ def apply_edits(text: str, edits: Sequence[Edit], rules: Rules) -> Candidate:
         except Refused as refusal:
             outcomes.append(EditOutcome(edit, EditStatus.REFUSED, str(refusal)))
     if current == original:
-        return Candidate(text, CandidateStatus.SKIPPED, tuple(outcomes))
+        return Candidate(text, current, CandidateStatus.SKIPPED, tuple(outcomes))
     violations = validate_candidate(original, current, rules)
     if violations:
-        return Candidate(text, CandidateStatus.REJECTED, tuple(map(_withdrawn, outcomes)), violations)
-    return Candidate(current, CandidateStatus.CANDIDATE, tuple(outcomes))
+        return Candidate(text, current, CandidateStatus.REJECTED, tuple(map(_withdrawn, outcomes)), violations)
+    return Candidate(current, current, CandidateStatus.CANDIDATE, tuple(outcomes))
 
 
 def _withdrawn(outcome: EditOutcome) -> EditOutcome:

@@ -67,11 +67,12 @@ class Violation:
 class Candidate:
     """The result of applying edits.
 
-    `text` is the new text (LF line ends) of a CANDIDATE; otherwise exactly the text that came in.
-    `outcomes` has one entry per edit, in the order given.
+    `text` is the new text (LF line ends) of a CANDIDATE; otherwise exactly the text that came in. `attempted` is what
+    the edits made of it, also where that was refused. `outcomes` has one entry per edit, in the order given.
     """
 
     text: str
+    attempted: str
     status: CandidateStatus
     outcomes: tuple[EditOutcome, ...]
     violations: tuple[Violation, ...] = ()
