@@ -3,7 +3,7 @@
 A `Section` subclass declares the keys of one section. `load_section` fills it and remembers where each value came from.
 Precedence: overrides > environment > `[section]` of the file > `[runtime]` of the file (keys that every service shares,
 such as `token_file`) > the default. A variable is called `VIDEOTREE_<SECTION>_<KEY>`, or as the field's
-`validation_alias` says. A secret (`SecretStr`) comes from its variable or from the file that `<VARIABLE>_FILE` or the
+`validation_alias` says, or, for all services alike, `VIDEOTREE_RUNTIME_<KEY>`. A secret (`SecretStr`) comes from its variable or from the file that `<VARIABLE>_FILE` or the
 key `<key>_file` names, never from the file's own text.
 """
 
@@ -212,8 +212,8 @@ def _variables(model: type[Section], section: str, name: str) -> list[str]:
         names = [choice for choice in alias.choices if isinstance(choice, str)]
     else:
         names = [alias] if isinstance(alias, str) else []
-    own = f"VIDEOTREE_{section}_{name}".upper()
-    return [*names, own] if own not in names else names
+    own = [f"VIDEOTREE_{part}_{name}".upper() for part in (section, SHARED_SECTION)]
+    return list(dict.fromkeys([*names, *own]))
 
 
 def _refuse_unknown_variables(model: type[Section], section: str) -> None:

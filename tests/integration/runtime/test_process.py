@@ -20,6 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from services.runtime.channels import ClientCredentials, open_channel
+from services.runtime.probe import main, probe
 from services.runtime.testing import free_port
 from tests.integration.runtime.echo import SERVICE, EchoClient
 
@@ -150,3 +151,13 @@ async def test_cli_3_a_wrong_configuration_is_one_line_and_exit_code_1() -> None
     assert err.decode().splitlines() == [
         "videotree store: command line: port: Value error, Input should be between 0 and 65535 (got 70000)"
     ]
+
+
+async def test_dep_2_the_probe_tells_a_serving_process_from_none(capsys: pytest.CaptureFixture[str]) -> None:
+    async with _serving() as child:
+        assert await probe(child.address) == "SERVING"
+        assert await asyncio.to_thread(main, [child.address]) == 0
+        address = child.address
+    assert (await probe(address, 0.5)).startswith(("UNAVAILABLE", "DEADLINE_EXCEEDED"))
+    assert main([]) == 2
+    assert capsys.readouterr().out == "SERVING\n"

@@ -196,6 +196,16 @@ def test_cli_3_the_runtime_section_serves_every_service_and_its_own_section_wins
     assert config.source_of("log_level") == f"{config_file} [runtime]"
 
 
+def test_cli_3_a_variable_for_all_services_gives_way_to_the_services_own(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIDEOTREE_RUNTIME_HOST", "0.0.0.0")
+    assert load_section(ExampleService, "store").host == "0.0.0.0"
+    monkeypatch.setenv("VIDEOTREE_STORE_HOST", "127.0.0.2")
+    config = load_section(ExampleService, "store")
+    assert (config.host, config.source_of("host")) == ("127.0.0.2", "VIDEOTREE_STORE_HOST")
+
+
 def test_cli_3_a_section_built_directly_reads_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://elsewhere")
     monkeypatch.setenv("WIDTH", "3")
