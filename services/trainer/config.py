@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from services.runtime.config import Section
-
-PLACE_SETTINGS = frozenset(
-    {
-        "store_address",
-        "inference_address",
-        "gate_address",
-        "evolver_address",
-        "workspace",
-        "seed_name",
-        "skills_dir",
-        "prompts_dir",
-        "call_timeout_seconds",
-        "max_calls",
-        "max_tokens",
-        "max_minutes",
-        "epochs",
-    }
-)
-"""Settings that say where things are or how far to go, not what is trained: a resumed run may change them."""
+from services.trainer.domain.budget import BudgetLimits
+from services.trainer.domain.settings import TrainingSettings
+from services.trainer.domain.split import SplitParameters
 
 
 class TrainerConfig(Section):
@@ -66,7 +51,6 @@ class TrainerConfig(Section):
     soft_score: bool = Field(False, description="Let the judge grade the evidence of val answers")
     mixed_hard_weight: float = Field(0.7, ge=0, le=1, description="w in mixed = w hard + (1 - w) soft")
     slow_update: bool = Field(True, description="Rewrite the MOMENTUM block at epoch ends")
-    evolve_targets: tuple[Literal["skills", "system", "tools"], ...] = ("skills",)
     skill_update_mode: Literal["patch", "rewrite"] = "patch"
     edit_budget_start: int = Field(4, ge=1, le=50, description="Edits a proposal may hold at the first step")
     edit_budget_end: int = Field(2, ge=1, le=50, description="Edits a proposal may hold at the last step")
@@ -96,7 +80,16 @@ class TrainerConfig(Section):
             raise ValueError("e_provisional must be below e_confirm")
         return self
 
-    def training_settings(self) -> dict[str, object]:
-        """The settings that decide a run's result: its fingerprint and its snapshot are made of these."""
-        values = self.model_dump(mode="json")
-        return {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
+    def training_settings(self) -> TrainingSettings:
+        """The settings that decide a run's result."""
+        return TrainingSettings(
+            **{each.name: getattr(self, each.name) for each in dataclasses.fields(TrainingSettings)}
+        )
+
+    def split_parameters(self) -> SplitParameters:
+        """The parameters of the split."""
+        return SplitParameters(self.test_size, self.val_ratio, self.val_wrong_min, self.seed)
+
+    def budget_limits(self) -> BudgetLimits:
+        """The limits on what one command may spend."""
+        return BudgetLimits(self.max_calls, self.max_tokens, self.max_minutes)

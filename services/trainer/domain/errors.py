@@ -4,7 +4,6 @@ TrainerError                      something a person has to act on; its text say
 ├── InfeasibleSplit               no split satisfies the parameters (figures included)
 ├── NothingTrainable              every task type fell to the trainability check
 ├── MissingResults                a diag question or ladder unit has no known result
-├── ResumeRefused                 config, pools or prompts differ from those of the checkpoint
 ├── WorkspaceProblem              a workspace, seed, run or version is absent or in the wrong state
 ├── EndpointDown                  a piece of work in which every model call failed
 ├── ServiceFailed                 a service answered with an error or not at all
@@ -45,17 +44,6 @@ class MissingResults(TrainerError):
         self.missing = tuple(missing)
         shown = ", ".join(self.missing[:5]) + (", ..." if len(self.missing) > 5 else "")
         super().__init__(f"{len(self.missing)} {what}: {shown}; {remedy}")
-
-
-class ResumeRefused(TrainerError):
-    """The run was started under other settings than the caller's (TRN-11)."""
-
-    def __init__(self, run_id: str, keys: Sequence[str]) -> None:
-        self.run_id, self.keys = run_id, tuple(keys)
-        super().__init__(
-            f"run {run_id} was started with other values of: {', '.join(self.keys)}; "
-            "restore them, or start a new run with another --run-id"
-        )
 
 
 class WorkspaceProblem(TrainerError):

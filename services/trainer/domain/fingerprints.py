@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 
 def fingerprint(value: object) -> str:
@@ -16,8 +16,3 @@ def fingerprint(value: object) -> str:
 def config_fingerprints(settings: Mapping[str, object]) -> dict[str, str]:
     """One fingerprint per setting, keyed `config.<name>`, so that a refusal can name what changed."""
     return {f"config.{name}": fingerprint(value) for name, value in sorted(settings.items())}
-
-
-def differing_keys(saved: Mapping[str, str], current: Mapping[str, str]) -> Sequence[str]:
-    """Keys whose fingerprint differs, or that only one side has, sorted."""
-    return sorted(key for key in saved.keys() | current.keys() if saved.get(key) != current.get(key))
