@@ -2,7 +2,6 @@
 
 EvolverError                      a fault with an optional request field and metadata
 ├── InvalidRequest                a request that can't be served as it stands (names the field)
-│   ├── InvalidBudget             budget parameters outside their ranges
 │   └── UnusableTarget            a file that can't be evolved: no front matter, faulty markers, faulty template
 ├── UnknownRun                    the store has no predictions for what was asked
 ├── DegradedJudgement             more than half of the cases have no trustworthy diagnosis
@@ -26,10 +25,6 @@ class EvolverError(Exception):
 
 class InvalidRequest(EvolverError):
     """A request that can't be served as it stands."""
-
-
-class InvalidBudget(InvalidRequest):
-    """Budget parameters outside their ranges."""
 
 
 class UnusableTarget(InvalidRequest):

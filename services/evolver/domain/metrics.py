@@ -89,5 +89,6 @@ def _confidence(case: Case) -> Mapping[str, float]:
 
 def _stated_confidence(case: Case) -> float | None:
     submitted = case.trace[-1].args.get("confidence") if case.trace else None
-    is_number = isinstance(submitted, int | float) and not isinstance(submitted, bool)
-    return float(submitted) if is_number and 0 <= submitted <= 1 else None
+    if isinstance(submitted, bool) or not isinstance(submitted, int | float):
+        return None
+    return float(submitted) if 0 <= submitted <= 1 else None

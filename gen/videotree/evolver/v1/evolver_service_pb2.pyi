@@ -120,6 +120,7 @@ class DiagnoseRequest(_message.Message):
     WITH_CASE_PACKS_FIELD_NUMBER: _builtins.int
     TOLERATE_DEGRADED_FIELD_NUMBER: _builtins.int
     KNOWN_FINGERPRINTS_FIELD_NUMBER: _builtins.int
+    MAX_STEPS_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """The workspace."""
     run_id: _builtins.str
@@ -134,6 +135,8 @@ class DiagnoseRequest(_message.Message):
     """Build case packs as well."""
     tolerate_degraded: _builtins.bool
     """Do not abort when more than half is degraded."""
+    max_steps: _builtins.int
+    """Step limit of the agent in that run; 0 means not known, and the share of the budget used is not reported."""
     @_builtins.property
     def question_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Questions to look at; empty means all of the run."""
@@ -154,10 +157,11 @@ class DiagnoseRequest(_message.Message):
         with_case_packs: _builtins.bool = ...,
         tolerate_degraded: _builtins.bool = ...,
         known_fingerprints: _abc.Iterable[_builtins.str] | None = ...,
+        max_steps: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "known_fingerprints", b"known_fingerprints", "prompts_version", b"prompts_version", "question_ids", b"question_ids", "run_id", b"run_id", "skills_version", b"skills_version", "tolerate_degraded", b"tolerate_degraded", "with_case_packs", b"with_case_packs", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "known_fingerprints", b"known_fingerprints", "max_steps", b"max_steps", "prompts_version", b"prompts_version", "question_ids", b"question_ids", "run_id", b"run_id", "skills_version", b"skills_version", "tolerate_degraded", b"tolerate_degraded", "with_case_packs", b"with_case_packs", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
