@@ -27,12 +27,12 @@ AMBIENT = (
     "The movement is calm and practised.",
 )
 VIEWS = (
-    "A wide view from the entrance, with the whole room in the picture and a person in the middle of it, half turned away; "
-    "shelves run along both walls, and a few other objects lie here and there without order",
-    "A view over the shoulder, hands in the centre of the picture and the background out of focus behind them; the light "
-    "comes from one side, so that half of what can be seen lies in the shade",
-    "A low view from the floor, with legs and furniture at the sides of the picture and a wall behind everything; dust can "
-    "be made out in the air, and the far corner of the room is too dark to tell anything",
+    "A wide view from the entrance, with the whole room in the picture and a person in the middle of it, half turned "
+    "away; shelves run along both walls, and a few other objects lie here and there without order",
+    "A view over the shoulder, hands in the centre of the picture and the background out of focus behind them; the "
+    "light comes from one side, so that half of what can be seen lies in the shade",
+    "A low view from the floor, with legs and furniture at the sides of the picture and a wall behind everything; dust "
+    "can be made out in the air, and the far corner of the room is too dark to tell anything",
 )
 BLANK_JPEG = (Path(__file__).resolve().parent / "blank.jpg").read_bytes()
 
@@ -145,8 +145,9 @@ def _events(story: Story, rng: random.Random, wanted: Sequence[str]) -> list[Eve
     events: list[Event] = []
     for number, scene in enumerate(scenes):
         places = rng.sample(story.places, 3)
-        for action in scene:
-            events.append(Event(action, rng.choice(places), rng.choice(story.things), rng.choice(COLOURS), number))
+        events += [
+            Event(action, rng.choice(places), rng.choice(story.things), rng.choice(COLOURS), number) for action in scene
+        ]
     return events
 
 
@@ -200,7 +201,7 @@ def _plan_rest(events: Sequence[Event], rng: random.Random) -> list[Ask]:
 def _tell(
     story: Story, events: list[Event], asks: Sequence[Ask], reasons: Sequence[tuple[str, str, str]], rng: random.Random
 ) -> None:
-    why = dict((action, (option, sentence)) for action, option, sentence in reasons)
+    why = {action: (option, sentence) for action, option, sentence in reasons}
     for ask in asks:
         event = events[ask.event]
         if ask.kind == "after" and ask.easy:
@@ -249,7 +250,8 @@ def _tree(
             below |= _event_nodes(story, video_id, event, time, time + length, pictures, rng)
             time += length
         told = rng.sample([event.action for event in own], 2)
-        summary = f"In {story.setting}, the {story.person} {third_person(told[0])} and {third_person(told[1])}, among other things."
+        deeds = f"{third_person(told[0])} and {third_person(told[1])}"
+        summary = f"In {story.setting}, the {story.person} {deeds}, among other things."
         children = tuple(event.node_id for event in own)
         nodes[scene_id] = Node(scene_id, SCENE, float(start), float(time), summary, (), "", children)
         nodes |= below

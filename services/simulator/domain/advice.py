@@ -19,17 +19,23 @@ def advised(text: str, advice: tuple[Advice, ...]) -> frozenset[str]:
 
     A phrase counts within one sentence, unless a denial ("never", "do not") stands before it in that sentence.
     """
-    sentences = [" ".join(sentence.split()) for sentence in _SENTENCE.split(text)]
-    return frozenset(
-        entry.behaviour
-        for entry in advice
-        if any(_advises(sentence, pattern) for pattern in entry.phrases for sentence in sentences)
-    )
+    sentences = _sentences(text)
+    return frozenset(entry.behaviour for entry in advice if any(_advises(one, entry) for one in sentences))
 
 
-def _advises(sentence: str, pattern: str) -> bool:
-    found = re.search(pattern, sentence, re.IGNORECASE)
-    return found is not None and _DENIAL.search(sentence[: found.start()]) is None
+def advising_sentence(text: str, behaviours: frozenset[str], advice: tuple[Advice, ...]) -> str:
+    """The first sentence of the text that advises one of the behaviours; empty where none does."""
+    entries = [entry for entry in advice if entry.behaviour in behaviours]
+    return next((one for one in _sentences(text) if any(_advises(one, entry) for entry in entries)), "")
+
+
+def _sentences(text: str) -> list[str]:
+    return [" ".join(sentence.split()) for sentence in _SENTENCE.split(text)]
+
+
+def _advises(sentence: str, entry: Advice) -> bool:
+    found = (re.search(pattern, sentence, re.IGNORECASE) for pattern in entry.phrases)
+    return any(hit is not None and _DENIAL.search(sentence[: hit.start()]) is None for hit in found)
 
 
 @lru_cache(maxsize=8192)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 _OPTION = re.compile(r"^\(?([A-Z])[.):]\s*(.*)$")
@@ -121,7 +122,7 @@ def read_conversation(messages: Sequence[dict[str, Any]]) -> Conversation:
 
 def _steps(turns: Sequence[dict[str, Any]]) -> list[Step]:
     steps: list[Step] = []
-    for turn, answer in zip(turns, turns[1:], strict=False):
+    for turn, answer in pairwise(turns):
         if turn.get("role") != "assistant" or answer.get("role") == "assistant":
             continue
         tool, args = _action(content_text(turn))

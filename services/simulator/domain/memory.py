@@ -99,3 +99,8 @@ def _merge(memory: Memory, node_id: str, start: float, end: float, level: int, t
     seen.opened = seen.opened or opened
     if opened or len(text) > len(seen.text):
         seen.text = text
+
+
+def outline_nodes(text: str) -> list[tuple[str, str]]:
+    """(node id, text) of every line of a tree's outline."""
+    return [(found[0], found[3]) for found in _LINE.findall(text)]

@@ -12,6 +12,8 @@ from services.simulator.domain.answers import Answers
 from services.simulator.domain.conversation import content_text, read_conversation
 from services.simulator.domain.dice_model import answer_as_dice
 from services.simulator.domain.errors import BadRequest, UnknownModel
+from services.simulator.domain.evolve_model import answer_as_evolve
+from services.simulator.domain.judge_model import answer_as_judge
 from services.simulator.domain.submission import submitted_letter
 from services.simulator.domain.tool_model import answer_as_tool
 from services.simulator.domain.vision_model import answer_as_vision
@@ -64,6 +66,8 @@ def _all_text(messages: Sequence[dict[str, Any]]) -> str:
 _MODELS: Mapping[str, Callable[[ChatCall, Knowledge], str]] = {
     "sim-agent": lambda call, known: answer_as_agent(call.messages, call.seed, known.world, known.lexicon),
     "sim-dice": lambda call, known: answer_as_dice(call.messages, call.seed, known.world, known.answers),
+    "sim-judge": lambda call, known: answer_as_judge(call.messages, call.seed, known.world, known.lexicon),
+    "sim-evolve": lambda call, known: answer_as_evolve(call.messages, call.seed, known.world, known.lexicon),
     "sim-tool": lambda call, known: answer_as_tool(_all_text(call.messages), known.lexicon),
     "sim-vision": lambda call, known: answer_as_vision(call.messages),
 }

@@ -11,6 +11,16 @@ from services.simulator.domain.memory import Memory, Seen, attempt
 from services.simulator.domain.reading import Reading
 from services.simulator.domain.words import Lexicon, coverage
 
+# What the agent's plan says when it shows a behaviour; a judge that reads the trace finds it there.
+PLANS = {
+    "look_after": "look after it.",
+    "look_before": "look before it.",
+    "count_children": "Count over the children of every scene.",
+    "check_frames": "Look at the frame itself for the detail.",
+    "search_options": "Search for each option in turn.",
+    "compare_times": "Find when each option happens.",
+    "open_scenes": "Open every scene before answering.",
+}
 MOST_SCENES = 6
 MOST_FRAMES = 4
 
@@ -48,7 +58,7 @@ def next_action(situation: Situation) -> Action | None:
 def looks_elsewhere(situation: Situation) -> str:
     """The side of the named event to which the behaviours send the agent: "after", "before" or empty."""
     direction = situation.reading.direction
-    if not direction or f"look_{direction}" not in situation.behaviours and "wrong_way" not in situation.behaviours:
+    if not direction or not situation.behaviours & {f"look_{direction}", "wrong_way"}:
         return ""
     if "wrong_way" in situation.behaviours:
         return "before" if direction == "after" else "after"
@@ -77,17 +87,17 @@ def _agenda(s: Situation) -> Iterator[Action]:
         return
     side = looks_elsewhere(s)
     if s.reading.counts and "count_children" in s.behaviours:
-        yield from _open_scenes(s, "Count over the children of every scene.")
+        yield from _open_scenes(s, PLANS["count_children"])
     elif side:
         yield from _go_beside(s, side)
     elif s.reading.order and "compare_times" in s.behaviours:
-        yield from _search_options(s, "Find when each option happens.")
+        yield from _search_options(s, PLANS["compare_times"])
     elif "search_options" in s.behaviours or (s.reading.denies and "mind_negation" in s.behaviours):
-        yield from _search_options(s, "Search for each option in turn.")
+        yield from _search_options(s, PLANS["search_options"])
     else:
         yield from _go_to_best(s)
         if "open_scenes" in s.behaviours:
-            yield from _open_scenes(s, "Open every scene before answering.")
+            yield from _open_scenes(s, PLANS["open_scenes"])
 
 
 def _go_to_best(s: Situation) -> Iterator[Action]:
@@ -106,7 +116,7 @@ def _go_to_best(s: Situation) -> Iterator[Action]:
 
 
 def _go_beside(s: Situation, side: str) -> Iterator[Action]:
-    yield _search(s, s.reading.anchor_text, f"Find the named event first, then look {side} it.")
+    yield _search(s, s.reading.anchor_text, f"Find the named event first, then {PLANS[f'look_{side}']}")
     hit = _best_hit(s, s.reading.anchor_text)
     if hit is None:
         return
@@ -131,7 +141,7 @@ def _look_at_frames(s: Situation, hit: Seen) -> Iterator[Action]:
     yield _view(s, event, "Open the event to see its frames.")
     frames = [node for node in s.memory.level(3) if event.start <= node.middle < event.end]
     for frame in frames[:MOST_FRAMES]:
-        yield _view(s, frame, "Look at the frame itself for the detail.")
+        yield _view(s, frame, PLANS["check_frames"])
         if coverage(s.reading.subject, s.lexicon.stems(frame.text)) > 0 and _an_option_shows(s, frame.text):
             return
     if frames and not any(_an_option_shows(s, frame.text) for frame in frames):

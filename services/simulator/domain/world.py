@@ -210,7 +210,7 @@ class FaultWorld:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything the simulated models know besides the prompt. `answers` is a question file, relative to the world's."""
+    """All that the simulated models know besides the prompt. `answers` is a question file, relative to the world's."""
 
     seed: int = 0
     answers: str = ""

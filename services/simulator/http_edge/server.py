@@ -33,7 +33,7 @@ _REMEMBERED_PROMPTS = 200_000
 
 
 class SimulatorServer:
-    """Answers requests; keeps nothing between them but counts (of attempts per prompt, for the faults, and of calls)."""
+    """Answers requests; keeps nothing between them but counts: of attempts per prompt (for the faults), of calls."""
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge

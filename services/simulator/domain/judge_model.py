@@ -1,0 +1,169 @@
+"""`sim-judge`: reads skill, question and trace as a judge does, and names the true cause with a stated accuracy.
+
+The truth it goes by is the world's: which behaviours a question needs, which advice asks for them, which misleads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from services.simulator.domain.advice import advised, advising_sentence, misleading, needed
+from services.simulator.domain.conversation import tag
+from services.simulator.domain.draws import Draws
+from services.simulator.domain.memory import outline_nodes
+from services.simulator.domain.reading import read_question
+from services.simulator.domain.task import Task, cut_off, read_task
+from services.simulator.domain.walk import PLANS
+from services.simulator.domain.words import Lexicon, coverage
+from services.simulator.domain.world import World
+
+_VERDICTS = ("not_followed", "misleading", "silent", "sound")
+_LETTER = re.compile(r"^\(?[A-Z][.)]\s*")
+_CONDENSED = re.compile(r'<step n="(\d+)">\s*<source>(.*?)</source>\s*<output>(.*?)</output>', re.DOTALL)
+_TELLING = 0.8
+
+
+def answer_as_judge(messages: Sequence[dict[str, Any]], seed: int | None, world: World, lexicon: Lexicon) -> str:
+    """The JSON answer to a diagnosis prompt; a plain sentence to any other prompt."""
+    task = read_task(messages)
+    judge = _JUDGES.get(task.name)
+    if judge is None:
+        return "I judge only prompts whose <task> is one of " + ", ".join(_JUDGES) + "."
+    draws = Draws(world.seed, "judge", seed, task.identity)
+    answer = json.dumps(judge(task, world, lexicon, draws), ensure_ascii=False)
+    return cut_off(answer) if draws.happens("malformed", world.judge.malformed_rate) else answer
+
+
+def _judge_evidence(task: Task, world: World, lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+    question, skill = tag("question", task.text), tag("skill", task.text)
+    nodes = _telling_nodes(task, lexicon)
+    directs = bool(nodes) and _covers(skill, question, world) == draws.happens("true", world.judge.accuracy)
+    sentence = advising_sentence(skill, frozenset(needed(question, world.needs)), world.advice)
+    why = f"{nodes[0]} says what tells the answers apart." if nodes else "No single node tells the answers apart."
+    return {
+        "needed_nodes": nodes,
+        "skill_directs_there": directs,
+        "why": why,
+        "reminder": _reminder(sentence) if directs else "",
+    }
+
+
+def _telling_nodes(task: Task, lexicon: Lexicon) -> list[str]:
+    """The node whose text says what only the right answer says, the one closest to the question; none if none does."""
+    gold = lexicon.stems(_LETTER.sub("", tag("gold_answer", task.text)))
+    given = lexicon.stems(_LETTER.sub("", tag("prediction", task.text)))
+    subject = lexicon.stems(tag("question", task.text))
+    wanted = gold - given - subject
+    if not wanted:
+        return []
+    scored = [
+        (coverage(subject, stems), len(stems), node_id)
+        for node_id, text in outline_nodes(tag("tree", task.text))
+        if coverage(wanted, stems := lexicon.stems(text)) >= _TELLING
+    ]
+    return [min(scored, key=lambda one: (-one[0], one[1], one[2]))[2]] if scored else []
+
+
+def _covers(skill: str, question: str, world: World) -> bool:
+    """Whether the skill asks for all that the question needs and for nothing that misleads."""
+    found = advised(skill, world.advice)
+    return set(needed(question, world.needs)) <= found and not found & misleading(world.advice)
+
+
+def _judge_tool_output(task: Task, _world: World, lexicon: Lexicon, _draws: Draws) -> dict[str, Any]:
+    gold = lexicon.stems(_LETTER.sub("", tag("gold_answer", task.text)))
+    wanted = gold - lexicon.stems(_LETTER.sub("", tag("prediction", task.text)))
+    steps: list[dict[str, Any]] = []
+    for number, source, output in _CONDENSED.findall(tag("observations", task.text)):
+        lost = (wanted & lexicon.stems(source)) - lexicon.stems(output)
+        told = wanted and coverage(wanted, lexicon.stems(source)) >= _TELLING
+        verdict = "incomplete" if told and lost else "faithful"
+        detail = f"Left out: {', '.join(sorted(lost))}" if verdict == "incomplete" else ""
+        steps.append({"step": int(number), "verdict": verdict, "detail": detail[:600]})
+    cause = next((step["step"] for step in steps if step["verdict"] != "faithful"), None)
+    why = "The outputs keep what matters." if cause is None else f"Step {cause} left out what decides the question."
+    reminder = "" if cause is None else "Ask a long node again with the words of the options when its text stays vague."
+    return {"steps": steps, "cause_step": cause, "why": why, "reminder": reminder}
+
+
+def _judge_skill(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+    skill, question = tag("skill", task.text), tag("question", task.text)
+    verdict = _true_verdict(skill, question, tag("trace", task.text), world)
+    if not draws.happens("true", world.judge.accuracy):
+        verdict = draws.choice("other", [other for other in _VERDICTS if other != verdict])
+    behaviours = misleading(world.advice) if verdict == "misleading" else frozenset(needed(question, world.needs))
+    quote = advising_sentence(skill, behaviours, world.advice) or _first_instruction(skill)
+    accuses = verdict in ("not_followed", "misleading") and bool(quote)
+    if not accuses and verdict in ("not_followed", "misleading"):
+        verdict = "silent"
+    return {
+        "verdict": verdict,
+        "quote": quote[:600] if accuses else "",
+        "why": f"Compared with what this question needs, the skill is {verdict.replace('_', ' ')}.",
+        "reminder": _reminder(quote) if verdict == "not_followed" else "",
+    }
+
+
+def _true_verdict(skill: str, question: str, trace: str, world: World) -> str:
+    wanted, found = needed(question, world.needs), advised(skill, world.advice)
+    if found & misleading(world.advice):
+        return "misleading"
+    if not set(wanted) <= found:
+        return "silent"
+    shown = all(PLANS[name] in trace for name in wanted if name in PLANS)
+    return "sound" if shown else "not_followed"
+
+
+def _first_instruction(skill: str) -> str:
+    lines = (line.strip() for line in skill.splitlines())
+    return next((line for line in lines if re.match(r"(?:[-*]|\d+\.)\s", line)), "")
+
+
+def _judge_reasoning(task: Task, world: World, lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+    reading = read_question(tag("question", task.text), lexicon)
+    kind = "options_confused"
+    if reading.denies:
+        kind = "negation_missed"
+    elif reading.direction or reading.order:
+        kind = "order_confused"
+    elif reading.counts:
+        kind = "count_wrong"
+    if not draws.happens("true", world.judge.accuracy):
+        kind = draws.choice("other", [other for other in _REMINDERS if other != kind])
+    why = f"The last thought of the trace shows it: {kind.replace('_', ' ')}."
+    return {"type": kind, "why": why, "reminder": _REMINDERS[kind]}
+
+
+_REMINDERS: Mapping[str, str] = {
+    "negation_missed": "Check what kind of answer is asked for before you submit.",
+    "order_confused": "Compare the times of the nodes with the order the question asks about.",
+    "count_wrong": "Count a second time before you submit a number.",
+    "options_confused": "Compare the letter you submit with the text of the option you mean.",
+    "evidence_contradicted": "Give up an option that a node contradicts.",
+    "none": "",
+}
+
+
+def _judge_score(task: Task, _world: World, lexicon: Lexicon, _draws: Draws) -> dict[str, Any]:
+    evidence = lexicon.stems(tag("evidence", task.text))
+    said = coverage(lexicon.stems(_LETTER.sub("", tag("prediction", task.text))), evidence)
+    about = coverage(lexicon.stems(tag("question", task.text)), evidence)
+    quality = round(said * (0.6 + 0.4 * about), 3)
+    return {"quality": quality, "why": f"The evidence holds {said:.0%} of the words of the answer."}
+
+
+def _reminder(sentence: str) -> str:
+    text = re.sub(r"^(?:[-*]|\d+\.)\s+", "", sentence)
+    return f"Do what the strategy says: {text}"[:300] if text else ""
+
+
+_JUDGES: Mapping[str, Callable[[Task, World, Lexicon, Draws], dict[str, Any]]] = {
+    "diagnose.evidence": _judge_evidence,
+    "diagnose.tool_output": _judge_tool_output,
+    "diagnose.skill": _judge_skill,
+    "diagnose.reasoning": _judge_reasoning,
+    "diagnose.score": _judge_score,
+}
