@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import orjson
-
 from services.inference.domain.salt import salt_tag
+from services.inference.domain.upstream_body import encode_json
 
 CACHE_FORMAT_VERSION = 1
 KEY_PREFIX = "llm_cache:"
@@ -20,9 +19,8 @@ def cache_key(*, kind: str, model: str, body: dict[str, Any], salt: str | None) 
     in it as base64 of their bytes; objects that differ only in the order of their keys give one key. The salt tag is
     for purging by salt; the salt itself is inside the hash, `None` being a value of its own.
     """
-    canonical = orjson.dumps(
-        {"body": body, "format": CACHE_FORMAT_VERSION, "kind": kind, "model": model, "salt": salt},
-        option=orjson.OPT_SORT_KEYS,
+    canonical = encode_json(
+        {"body": body, "format": CACHE_FORMAT_VERSION, "kind": kind, "model": model, "salt": salt}, sort_keys=True
     )
     return f"{KEY_PREFIX}{salt_tag(salt)}:{hashlib.sha256(canonical).hexdigest()}"
 

@@ -128,11 +128,22 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCallPiece:
+    """A piece of the tool call at `index`; its texts are to be appended to what came before."""
+
+    index: int
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
-    """What one event of a stream adds: text, reasoning text, or the new state of nothing (both empty)."""
+    """What one event of a stream adds; parts it does not touch are empty."""
 
     content: str = ""
     reasoning: str = ""
+    tool_calls: tuple[ToolCallPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

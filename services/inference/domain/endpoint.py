@@ -26,10 +26,13 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An upstream for one role. `api_key` never shows in its `repr`; `base_url` ends without a slash, e.g. `.../v1`."""
+    """An upstream. `api_key` never shows in its `repr`; `base_url` ends without a slash, e.g. `http://host:8000/v1`.
+
+    `parameters` are defaults of request fields; what a call says wins over them.
+    """
 
     name: str
-    role: Role
+    roles: frozenset[Role]
     base_url: str
     model: str
     api_key: str | None = field(default=None, repr=False)

@@ -11,14 +11,15 @@ InferenceError
  └── UpstreamError             an upstream was called and did not give a complete answer
       ├── UpstreamRejected     PERMANENT: the same call would fail again
       ├── UpstreamTransient    TRANSIENT: retries were used up, or none was allowed
-      └── UpstreamTruncated    TRUNCATED: the stream ended without a terminal signal
+      ├── UpstreamTruncated    TRUNCATED: the stream ended without a terminal signal
+      └── StreamInterrupted    text had reached a streaming caller before the fault, so that nothing is retried
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.inference.domain.outcome import Outcome
+from services.inference.domain.outcome import AttemptFault, Outcome
 
 
 class InferenceError(Exception):
@@ -65,35 +66,44 @@ class EndpointsUnavailable(InferenceError):
 class UpstreamError(InferenceError):
     """An upstream was called and gave no complete answer.
 
-    `endpoint` is its name, `code` the HTTP status or the code of an in-stream error as text (`None` for transport
-    faults), `delivered` says that text had already reached a streaming caller.
+    `endpoint` is its name, `outcome` that of its last attempt, `code` the HTTP status or the code of an in-stream
+    error as text (`None` for transport faults).
     """
 
-    outcome: Outcome
-
-    def __init__(self, message: str, *, endpoint: str, code: str | None = None, delivered: bool = False) -> None:
-        metadata = {"endpoint": endpoint}
+    def __init__(self, message: str, *, endpoint: str, outcome: Outcome, code: str | None = None) -> None:
+        metadata = {"endpoint": endpoint, "outcome": outcome.value}
         if code is not None:
             metadata["upstream_code"] = code
         super().__init__(message, metadata=metadata)
         self.endpoint = endpoint
+        self.outcome = outcome
         self.code = code
-        self.delivered = delivered
 
 
 class UpstreamRejected(UpstreamError):
     """The upstream refused the request; the same call would be refused again."""
 
-    outcome = Outcome.PERMANENT
-
 
 class UpstreamTransient(UpstreamError):
     """The upstream failed in a way that a later call may not meet."""
-
-    outcome = Outcome.TRANSIENT
 
 
 class UpstreamTruncated(UpstreamError):
     """The upstream's stream ended without a terminal signal."""
 
-    outcome = Outcome.TRUNCATED
+
+class StreamInterrupted(UpstreamError):
+    """The upstream failed after text had reached a streaming caller."""
+
+
+def upstream_error(fault: AttemptFault, endpoint: str, *, delivered: bool) -> UpstreamError:
+    """The error that the fault of the last attempt is to a caller; `delivered` says that the caller has got text."""
+    kind = StreamInterrupted if delivered else _ERROR_OF_OUTCOME[fault.outcome]
+    return kind(f"{endpoint}: {fault.message}", endpoint=endpoint, outcome=fault.outcome, code=fault.code)
+
+
+_ERROR_OF_OUTCOME: Mapping[Outcome, type[UpstreamError]] = {
+    Outcome.TRUNCATED: UpstreamTruncated,
+    Outcome.TRANSIENT: UpstreamTransient,
+    Outcome.PERMANENT: UpstreamRejected,
+}

@@ -7,11 +7,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from services.inference.domain.chat import ChatRequest, EmbedRequest, ImagePart, Message, Part, ToolCall
 from services.inference.domain.endpoint import Endpoint
 from services.inference.domain.errors import InvalidRequest, RequestTooLarge
 from services.inference.domain.salt import seed_of_salt
 
+MAX_EMBED_TEXTS = 2048
 MESSAGE_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 RESERVED_PARAMETERS = frozenset({"model", "messages", "input", "stream", "stream_options", "response_format", "tools"})
 
@@ -45,14 +48,18 @@ def chat_body(request: ChatRequest, endpoint: Endpoint, *, salt: str | None, see
 
 def embed_body(request: EmbedRequest, endpoint: Endpoint) -> dict[str, Any]:
     """The body of an embeddings call. Raises `InvalidRequest` naming the field."""
-    if not request.texts:
-        raise InvalidRequest("an embedding call needs at least one text", field="texts")
+    if not 1 <= len(request.texts) <= MAX_EMBED_TEXTS:
+        text = f"an embedding call takes 1 to {MAX_EMBED_TEXTS} texts, not {len(request.texts)}"
+        raise InvalidRequest(text, field="texts")
+    for index, text in enumerate(request.texts):
+        if not text:
+            raise InvalidRequest("an empty text has no embedding", field=f"texts[{index}]")
     parameters = {**endpoint.parameters, **checked_parameters(request.parameters)}
     return {"model": endpoint.model, "input": list(request.texts), **parameters}
 
 
 def checked_parameters(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The sampling parameters as they are. Raises `InvalidRequest` for names that are fields and for NaN or infinity."""
+    """The sampling parameters as they are. Raises `InvalidRequest` for names of fields, NaN and infinity."""
     for name, value in parameters.items():
         if name in RESERVED_PARAMETERS:
             raise InvalidRequest(f"`{name}` is set by its own field, not as a parameter", field=f"parameters.{name}")
@@ -61,15 +68,19 @@ def checked_parameters(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return parameters
 
 
-def check_size(request: ChatRequest, max_bytes: int) -> None:
-    """Raise `RequestTooLarge` when texts and images together have more than `max_bytes` bytes."""
-    size = sum(_content_bytes(message) for message in request.messages)
-    if size > max_bytes:
-        limit = f"{max_bytes / 2**20:.0f} MiB"
-        raise RequestTooLarge(f"the messages have {size / 2**20:.1f} MiB; the limit is {limit}", field="messages")
+def content_bytes(request: ChatRequest) -> int:
+    """About how many bytes the texts and images of the messages have."""
+    return sum(_message_bytes(message) for message in request.messages)
 
 
-def _content_bytes(message: Message) -> int:
+def check_size(size_bytes: int, max_bytes: int) -> None:
+    """Raise `RequestTooLarge` when the messages have more than `max_bytes` bytes."""
+    if size_bytes > max_bytes:
+        text = f"the messages have {size_bytes / 2**20:.1f} MiB; at most {max_bytes / 2**20:.0f} MiB are accepted"
+        raise RequestTooLarge(text, field="messages")
+
+
+def _message_bytes(message: Message) -> int:
     if isinstance(message.content, str):
         return len(message.content)
     return sum(len(part.content if isinstance(part, ImagePart) else part.text) for part in message.content)
@@ -108,3 +119,20 @@ def _part(part: Part) -> dict[str, Any]:
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def encode_json(body: dict[str, Any], *, sort_keys: bool = False) -> bytes:
+    """The body as JSON; its keys keep their order (a schema's properties have one) unless `sort_keys`.
+
+    Raises `InvalidRequest` for values that JSON has no form for.
+    """
+    try:
+        return orjson.dumps(body, default=_as_json, option=orjson.OPT_SORT_KEYS if sort_keys else None)
+    except orjson.JSONEncodeError as error:
+        raise InvalidRequest(f"the request can not be written as JSON: {error}") from error
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(type(value).__name__)

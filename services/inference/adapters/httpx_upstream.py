@@ -1,0 +1,95 @@
+"""Upstreams over HTTP: the one place that knows the HTTP library.
+
+The API is httpx's, the transport aiohttp's (by way of `httpx-aiohttp`); the ADR on the transport has the figures.
+Slots bound the calls in flight, so that the pool itself has no limit and nobody waits inside it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from services.inference.domain.endpoint import Endpoint
+from services.inference.domain.outcome import AttemptFault, Outcome
+from services.inference.use_cases.ports import UpstreamResponse
+
+_KEEPALIVE_SECONDS = 30.0
+_PERMANENT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL, aiohttp.InvalidURL)
+# aiohttp's own errors are those for which httpx-aiohttp has no name, such as a response that is no HTTP.
+_TRANSIENT = (httpx.TimeoutException, httpx.TransportError, aiohttp.ClientError, OSError)
+
+
+class HttpxUpstream:
+    """Implements `Upstream`. Build it inside a running loop; `close` it there."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=tls if tls else True)
+        # No cookies: one caller's session must never reach another's request.
+        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._client = httpx.AsyncClient(transport=AiohttpTransport(client=session), trust_env=False)
+
+    @asynccontextmanager
+    async def post(self, endpoint: Endpoint, path: str, payload: bytes) -> AsyncIterator[UpstreamResponse]:
+        """See `Upstream.post`."""
+        try:
+            request = self._client.build_request(
+                "POST",
+                endpoint.base_url + path,
+                content=payload,
+                headers=_headers(endpoint),
+                timeout=httpx.Timeout(None, connect=endpoint.timeouts.connect),
+            )
+            response = await self._client.send(request, stream=True)
+        except (*_PERMANENT, *_TRANSIENT) as error:
+            raise _fault(error) from None
+        try:
+            yield _Response(response)
+        finally:
+            await response.aclose()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
+
+
+class _Response:
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status_code
+
+    @property
+    def content_type(self) -> str:
+        return str(self._response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+
+    @property
+    def retry_after(self) -> str | None:
+        value = self._response.headers.get("retry-after")
+        return None if value is None else str(value)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._response.aiter_bytes():
+                yield piece
+        except (httpx.DecodingError, *_TRANSIENT) as error:
+            raise _fault(error) from None
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+    headers["accept-encoding"] = "identity"
+    if endpoint.api_key:
+        headers["authorization"] = f"Bearer {endpoint.api_key}"
+    return headers
+
+
+def _fault(error: Exception) -> AttemptFault:
+    outcome = Outcome.PERMANENT if isinstance(error, _PERMANENT) else Outcome.TRANSIENT
+    return AttemptFault(outcome, f"{type(error).__name__}: {error}".rstrip(": "))
