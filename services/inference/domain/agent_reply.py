@@ -11,7 +11,9 @@ import json_repair
 JsonObject: TypeAlias = dict[str, Any]
 
 _LONGEST_REPLY_CHARS = 200_000
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+_LONGEST_REPAIR_CHARS = 8_000
+_MOST_REPAIR_MARKS: Mapping[str, int] = {"{": 50, "[": 50, '"': 400}
+_END_OF_THINKING = "</think>"
 _ACTION_KEY = re.compile(r"""["'“”]?\baction["'“”]?\s*:""")
 
 
@@ -60,7 +62,7 @@ def read_object(reply: str, *, cut_off: bool = False) -> JsonObject:
     """
     if cut_off:
         raise UnreadableReply("the reply was cut off at the token limit; write less")
-    text = _THINKING.sub("", reply).strip()
+    text = reply.rpartition(_END_OF_THINKING)[2].strip()
     if len(text) > _LONGEST_REPLY_CHARS:
         raise UnreadableReply("the reply is far too long; write less")
     try:
@@ -93,8 +95,12 @@ def _objects(text: str) -> list[JsonObject]:
 def _repaired(text: str) -> list[JsonObject]:
     """The objects in a text that is no valid JSON.
 
-    json_repair keeps the last of several objects with the same keys, so several actions are found by their key.
+    json_repair keeps the last of several objects with the same keys, so several actions are found by their key. Its
+    time grows with the square of brackets and quotes, so that only what could be a turn is given to it.
     """
+    too_many_marks = any(text.count(mark) > most for mark, most in _MOST_REPAIR_MARKS.items())
+    if len(text) > _LONGEST_REPAIR_CHARS or too_many_marks:
+        raise UnreadableReply("the reply isn't valid JSON")
     if len(_ACTION_KEY.findall(text)) > 1:
         raise UnreadableReply("the reply holds more than one action and isn't valid JSON; send exactly one object")
     value = json_repair.loads(text)
