@@ -575,9 +575,9 @@ class SimulateGateRequest(_message.Message):
     CELLS_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     ladder_length: _builtins.int
-    """Ladder length, 1 to 10000; 0 means 60."""
+    """Ladder length, 1 to 2000; 0 means 60."""
     gate_count: _builtins.int
-    """Gates a cell, 1 to 1000000; 0 means 20000."""
+    """Gates a cell, at least 1; 0 means 20000. Cells x gates x length is at most 500 million."""
     seed: _builtins.int
     """Seed of the draws."""
     @_builtins.property
@@ -666,7 +666,9 @@ class SimulateGateResponse(_message.Message):
     CELLS_FIELD_NUMBER: _builtins.int
     DETECTABLE_GAIN_FIELD_NUMBER: _builtins.int
     detectable_gain: _builtins.float
-    """Smallest true gain confirmed with 80% probability at this length, at a loss rate of 0.05; absent when none would be."""
+    """Smallest true gain confirmed with 80% probability at this length, at a loss rate of 0.05; absent when none would be or the
+    ladder is longer than 2000.
+    """
     @_builtins.property
     def cells(self) -> _containers.RepeatedCompositeFieldContainer[Global___SimulatedCell]:
         """One a cell, in order."""

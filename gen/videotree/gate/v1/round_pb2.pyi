@@ -378,7 +378,9 @@ class GateOutcome(_message.Message):
     cand_infra_rate: _builtins.float
     """Share of the candidate arm's questions that ended INFRA; absent when none ran."""
     detectable_gain: _builtins.float
-    """Smallest true gain P(win) - P(loss) that this ladder length would have confirmed with 80% probability; absent when none would."""
+    """Smallest true gain P(win) - P(loss) that this ladder length would have confirmed with 80% probability, at a
+    loss rate of 0.05; absent when none would be or the ladder is longer than 2000.
+    """
     base_skill_sha256: _builtins.str
     """Hex sha256 of the base skill text."""
     cand_skill_sha256: _builtins.str

@@ -170,6 +170,7 @@ class Verdict(_message.Message):
     N_REMAINING_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     RULE_VERSION_FIELD_NUMBER: _builtins.int
+    PESSIMISTIC_LOSSES_FIELD_NUMBER: _builtins.int
     decision: Global___Decision.ValueType
     """The decision."""
     reason: _builtins.str
@@ -188,6 +189,8 @@ class Verdict(_message.Message):
     """Units left."""
     rule_version: _builtins.str
     """Version of the rules."""
+    pessimistic_losses: _builtins.int
+    """Excluded units that an accept had to survive as losses: only the candidate was unparsable, and base was right."""
     @_builtins.property
     def parameters(self) -> Global___VerdictParameters:
         """All parameters as used."""
@@ -205,10 +208,11 @@ class Verdict(_message.Message):
         n_remaining: _builtins.int = ...,
         parameters: Global___VerdictParameters | None = ...,
         rule_version: _builtins.str = ...,
+        pessimistic_losses: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "e_value", b"e_value", "l", b"l", "log_e_value", b"log_e_value", "n_remaining", b"n_remaining", "n_used", b"n_used", "parameters", b"parameters", "reason", b"reason", "rule_version", b"rule_version", "w", b"w"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "e_value", b"e_value", "l", b"l", "log_e_value", b"log_e_value", "n_remaining", b"n_remaining", "n_used", b"n_used", "parameters", b"parameters", "pessimistic_losses", b"pessimistic_losses", "reason", b"reason", "rule_version", b"rule_version", "w", b"w"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,1 @@
+"""The gate: is a candidate skill better than the current one?"""

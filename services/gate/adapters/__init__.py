@@ -1,0 +1,1 @@
+"""The gate's ports on real technology."""

@@ -1,0 +1,1 @@
+"""The gate's rules: pure values and functions, no I/O, no clock, no global randomness."""

@@ -1,0 +1,65 @@
+"""What one arm of one unit came to."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from services.gate.domain.errors import UnknownArm
+
+
+class Arm(enum.StrEnum):
+    """`base` is the current skill, `cand` the candidate."""
+
+    BASE = "base"
+    CAND = "cand"
+
+    @classmethod
+    def parse(cls, name: str, field: str) -> Arm:
+        """The arm of that name. Raises UnknownArm naming the field."""
+        try:
+            return cls(name)
+        except ValueError:
+            raise UnknownArm(f"arm must be 'base' or 'cand', got {name!r}", field=field) from None
+
+
+class ArmResult(enum.StrEnum):
+    """RIGHT or WRONG are results; ERROR and UNPARSABLE are infrastructure faults, that is missing data."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    ERROR = "error"
+    UNPARSABLE = "parse_error"
+
+    @property
+    def is_infra(self) -> bool:
+        """Whether the unit is missing data in this arm."""
+        return self is ArmResult.ERROR or self is ArmResult.UNPARSABLE
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionResult:
+    """One answered question: whether the prediction was right, and why the agent stopped."""
+
+    question_id: str
+    correct: bool
+    stop_reason: str
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the question ended in an infrastructure fault."""
+        return self.stop_reason in (ArmResult.ERROR.value, ArmResult.UNPARSABLE.value)
+
+
+def fold_unit(questions: Iterable[QuestionResult]) -> ArmResult:
+    """A unit is right only if all its questions are; any fault makes it missing, an unparsable one above all."""
+    reasons: set[str] = set()
+    all_right = True
+    for question in questions:
+        reasons.add(question.stop_reason)
+        all_right = all_right and question.correct
+    for fault in (ArmResult.UNPARSABLE, ArmResult.ERROR):
+        if fault.value in reasons:
+            return fault
+    return ArmResult.RIGHT if all_right else ArmResult.WRONG
