@@ -85,7 +85,7 @@ def _summary(run: TrainingRun, unit: PoolUnit) -> str:
 async def _history(run: TrainingRun, epoch: int) -> tuple[str, ...]:
     rows = await run.services.ledger.step_reports(run.workspace, run.run_id)
     return tuple(
-        f"{row.report.task_type}: {row.report.gate_action} (W={row.report.w}, L={row.report.l}): {row.report.stop_reason}"
-        for row in rows
-        if row.epoch == epoch and row.report.n_planned > 0
+        f"{each.task_type}: {each.gate_action} (W={each.w}, L={each.l}): {each.stop_reason}"
+        for each in (row.report for row in rows if row.epoch == epoch)
+        if each.n_planned > 0
     )
