@@ -1,0 +1,1 @@
+"""The store: the only process that touches the data root."""

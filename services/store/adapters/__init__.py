@@ -1,0 +1,1 @@
+"""The ports of the store on real files and databases."""

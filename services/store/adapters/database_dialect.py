@@ -1,0 +1,162 @@
+"""Everything that differs between SQLite and PostgreSQL; no other file of the store knows which one it talks to."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    URL,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Insert,
+    Table,
+    and_,
+    create_engine,
+    event,
+    func,
+    make_url,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.pool import QueuePool
+
+_BUSY_SECONDS = 30
+_HIGHEST_CHARACTER = "\U0010ffff"
+
+
+def sqlite_url(path: Path) -> URL:
+    """Return the URL of a database file."""
+    return URL.create("sqlite", database=str(path))
+
+
+def schema_url(server: str, schema: str) -> URL:
+    """Return the URL of one schema of a PostgreSQL server."""
+    return make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
+
+
+def writing_engine(url: URL) -> Engine:
+    """Return the engine of the one writer: durable at commit, real transactions with savepoints."""
+    engine = _engine(url, pool_size=1)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite_writer)
+        event.listen(engine, "begin", _begin_immediately)
+    return engine
+
+
+def reading_engine(url: URL, readers: int) -> Engine:
+    """Return the engine of the readers, on which the database itself refuses every change."""
+    engine = _engine(url, pool_size=readers)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite_reader)
+        event.listen(engine, "begin", _begin)
+    else:
+        event.listen(engine, "begin", _begin_read_only)
+    return engine
+
+
+def upsert(dialect: str, table: Table) -> Insert:
+    """Return the insert that replaces the whole row where its key exists."""
+    insert = _insert(dialect, table)
+    values = {column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key}
+    keys = [column.name for column in table.primary_key]
+    return insert.on_conflict_do_update(index_elements=keys, set_=values) if values else insert.on_conflict_do_nothing()
+
+
+def insert_missing(dialect: str, table: Table) -> Insert:
+    """Return the insert that leaves an existing row as it is."""
+    return _insert(dialect, table).on_conflict_do_nothing()
+
+
+def starts_with(dialect: str, column: Column[Any], prefix: str) -> ColumnElement[bool]:
+    """Return the condition that a text begins with this literal prefix, exactly (LIKE has wildcards and folds case)."""
+    exact = func.substr(column, 1, len(prefix)) == prefix
+    if dialect != "sqlite":
+        return exact
+    # SQLite compares bytes, so a range finds the rows through the index.
+    return and_(column >= prefix, column < prefix + _HIGHEST_CHARACTER, exact)
+
+
+def not_containing(column: Column[Any], part: str) -> ColumnElement[bool]:
+    """Return the condition that a text does not hold this literal part, exactly."""
+    return func.replace(column, part, "") == column
+
+
+def copy_online(engine: Engine, target: Path) -> None:
+    """Copy a SQLite database that is in use into a new file, consistently; raises NotImplementedError elsewhere."""
+    if engine.dialect.name != "sqlite":
+        raise NotImplementedError("a PostgreSQL database is copied with pg_dump")
+    with engine.connect() as connection:
+        source = connection.connection.driver_connection
+        if not isinstance(source, sqlite3.Connection):
+            raise TypeError("not a SQLite connection")
+        copy = sqlite3.connect(target)
+        try:
+            source.backup(copy)
+        finally:
+            copy.close()
+
+
+def integrity_fault(engine: Engine) -> str:
+    """Return what is wrong with a SQLite file, or an empty text."""
+    with engine.connect() as connection:
+        found = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
+    return "" if found == "ok" else found
+
+
+def recreate_schema(server: str, schema: str) -> None:
+    """Make an empty PostgreSQL schema, dropping what an unfinished workspace of that name left."""
+    engine = create_engine(server)
+    quoted = engine.dialect.identifier_preparer.quote(schema)
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP SCHEMA IF EXISTS {quoted} CASCADE"))
+        connection.execute(text(f"CREATE SCHEMA {quoted}"))
+    engine.dispose()
+
+
+def _engine(url: URL, pool_size: int) -> Engine:
+    sqlite_arguments = {"check_same_thread": False, "timeout": _BUSY_SECONDS}
+    return create_engine(
+        url,
+        connect_args=sqlite_arguments if url.get_backend_name() == "sqlite" else {},
+        poolclass=QueuePool,
+        pool_size=pool_size,
+        max_overflow=0,
+        json_serializer=lambda value: orjson.dumps(value).decode(),
+        json_deserializer=orjson.loads,
+    )
+
+
+def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+def _prepare_sqlite_writer(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves, or savepoints would not nest
+    _pragmas(connection, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY")
+
+
+def _prepare_sqlite_reader(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    _pragmas(connection, "query_only=ON", "temp_store=MEMORY")
+
+
+def _pragmas(connection: sqlite3.Connection, *pragmas: str) -> None:
+    for pragma in pragmas:
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_immediately(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _begin_read_only(connection: Connection) -> None:
+    connection.exec_driver_sql("SET TRANSACTION READ ONLY")

@@ -1,0 +1,78 @@
+"""The port Ledger on a SQL database: one group-committing writer, a few readers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from services.store.adapters.appends import AnswerAppend, TableAppend
+from services.store.adapters.group_commit import GroupCommitWriter
+from services.store.adapters.sql_transaction import SqlTransaction
+from services.store.domain.errors import StorageFailed
+from services.store.use_cases.ports import LedgerReader, LedgerTransaction, Row
+
+T = TypeVar("T")
+
+
+class SqlLedger:
+    """One database; reads run in threads of their own, so the event loop never waits for the disk."""
+
+    def __init__(self, name: str, writing: Engine, reading: Engine, readers: int) -> None:
+        self._reading = reading
+        self._writer = GroupCommitWriter(writing, name)
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix=f"store-reader-{name}")
+
+    async def read(self, action: Callable[[LedgerReader], T]) -> T:
+        """Return what `action` finds in one consistent view."""
+
+        def in_thread() -> T:
+            with self._reading.connect() as connection, connection.begin():
+                return action(SqlTransaction(connection))
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, in_thread)
+        except SQLAlchemyError as error:
+            raise _refused(error) from error
+
+    async def write(self, action: Callable[[LedgerTransaction], T]) -> T:
+        """Return what `action` returns, once all it wrote is durable."""
+        try:
+            return await self._writer.run(lambda connection: action(SqlTransaction(connection)))
+        except SQLAlchemyError as error:
+            raise _refused(error) from error
+
+    async def append(self, table: str, rows: Sequence[Row]) -> None:
+        """Upsert rows of one table."""
+        try:
+            await self._writer.append(TableAppend(table, rows))
+        except SQLAlchemyError as error:
+            raise _refused(error) from error
+
+    async def append_answers(self, predictions: Sequence[Row], traces: Sequence[Row]) -> None:
+        """Upsert predictions and traces."""
+        try:
+            await self._writer.append(AnswerAppend(predictions, traces))
+        except SQLAlchemyError as error:
+            raise _refused(error) from error
+
+    @property
+    def reading_engine(self) -> Engine:
+        """The engine of the readers, for a copy of the database while it is in use."""
+        return self._reading
+
+    def close(self) -> None:
+        """Finish what is queued and close all connections."""
+        self._writer.close()
+        self._readers.shutdown(wait=True)
+        self._reading.dispose()
+
+
+def _refused(error: SQLAlchemyError) -> StorageFailed:
+    # The driver's own words only: SQLAlchemy's message repeats the statement with all its values.
+    cause = getattr(error, "orig", None) or error
+    return StorageFailed(f"the database refused: {type(cause).__name__}: {str(cause)[:300]}")

@@ -1,0 +1,142 @@
+"""Reading and writing rows inside one SQLAlchemy transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Insert,
+    RowMapping,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+    tuple_,
+)
+
+from services.store.adapters import database_dialect
+from services.store.adapters.tables import Base
+from services.store.domain.tables import KEYS
+from services.store.use_cases.ports import Query, Row
+
+_FETCH_ROWS = 200
+
+
+def table_named(name: str) -> Table:
+    """Return a table of the workspace schema; raises KeyError for another name."""
+    return Base.metadata.tables[name]
+
+
+class SqlTransaction:
+    """The port LedgerTransaction on one connection whose transaction somebody else begins and ends."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._dialect = connection.dialect.name
+
+    def get(self, table: str, key: Mapping[str, object]) -> Row | None:
+        """Return the row with this whole key, or None."""
+        rows = self.find(Query(table, equal=key))
+        return rows[0] if rows else None
+
+    def find(self, query: Query) -> list[Row]:
+        """Return all rows of the query, in its order."""
+        return [dict(row) for row in self._connection.execute(self._select(query)).mappings()]
+
+    def page(self, query: Query, limit: int, max_chars: int) -> tuple[list[Row], bool]:
+        """Return the first rows, and whether more follow."""
+        statement = self._select(query).limit(limit + 1).execution_options(yield_per=_FETCH_ROWS)
+        rows: list[Row] = []
+        chars = 0
+        result = self._connection.execute(statement)
+        try:
+            for row in result.mappings():
+                if len(rows) == limit or (rows and chars >= max_chars):
+                    return rows, True
+                rows.append(dict(row))
+                chars += _text_length(row)
+        finally:
+            result.close()
+        return rows, False
+
+    def count(self, query: Query) -> int:
+        """Return the number of rows of the query."""
+        table = table_named(query.table)
+        statement = select(func.count()).select_from(table).where(*self._conditions(table, query))
+        return int(self._connection.execute(statement).scalar_one())
+
+    def sums(self, query: Query, by: Sequence[str], columns: Sequence[str]) -> list[Row]:
+        """Return counts and sums for each combination of `by`."""
+        table = table_named(query.table)
+        groups = [table.c[name] for name in by]
+        figures: list[ColumnElement[Any]] = [func.count().label("row_count")]
+        for name in columns:
+            figures.append(func.coalesce(func.sum(table.c[name]), 0).label(name))
+            figures.append((func.count() - func.count(table.c[name])).label(f"{name}_missing"))
+        statement = select(*groups, *figures).where(*self._conditions(table, query)).group_by(*groups).order_by(*groups)
+        return [
+            {name: value if name in by else int(value) for name, value in row.items()}
+            for row in self._connection.execute(statement).mappings()
+        ]
+
+    def upsert(self, table: str, rows: Sequence[Row]) -> None:
+        """Write rows; one with an existing key replaces that row as a whole."""
+        if rows:
+            self._connection.execute(_upsert(self._dialect, table), rows)
+
+    def insert_missing(self, table: str, rows: Sequence[Row]) -> int:
+        """Write the rows whose key does not exist yet; returns how many there were."""
+        if not rows:
+            return 0
+        statement = database_dialect.insert_missing(self._dialect, table_named(table))
+        return int(self._connection.execute(statement.execution_options(preserve_rowcount=True), rows).rowcount)
+
+    def delete(self, query: Query) -> int:
+        """Delete the rows of the query; returns how many there were."""
+        table = table_named(query.table)
+        return int(self._connection.execute(delete(table).where(*self._conditions(table, query))).rowcount)
+
+    def delete_keys(self, table: str, columns: Sequence[str], keys: Sequence[Row]) -> None:
+        """Delete, for each of the keys, all rows that share these columns with it."""
+        if keys:
+            target = table_named(table)
+            statement = delete(target).where(*(target.c[name] == bindparam(f"key_{name}") for name in columns))
+            self._connection.execute(statement, [{f"key_{name}": key[name] for name in columns} for key in keys])
+
+    def _select(self, query: Query) -> Select[Any]:
+        table = table_named(query.table)
+        order = [table.c[name] for name in query.order or KEYS[query.table]]
+        shown: list[Column[Any]] = [table.c[name] for name in query.columns] or list(table.columns)
+        statement = select(*shown).where(*self._conditions(table, query)).order_by(*order)
+        if query.distinct:
+            statement = statement.distinct()
+        if query.after is not None:
+            statement = statement.where(tuple_(*order) > tuple_(*query.after))
+        return statement
+
+    def _conditions(self, table: Table, query: Query) -> list[ColumnElement[bool]]:
+        return [
+            *(table.c[name] == value for name, value in query.equal.items()),
+            *(table.c[name].in_(values) for name, values in query.one_of.items()),
+            *(
+                database_dialect.starts_with(self._dialect, table.c[name], prefix)
+                for name, prefix in query.starting_with.items()
+            ),
+            *(database_dialect.not_containing(table.c[name], part) for name, part in query.not_containing.items()),
+        ]
+
+
+@cache
+def _upsert(dialect: str, table: str) -> Insert:
+    return database_dialect.upsert(dialect, table_named(table))
+
+
+def _text_length(row: RowMapping) -> int:
+    return sum(len(value) for value in row.values() if isinstance(value, str))

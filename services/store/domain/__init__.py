@@ -1,0 +1,1 @@
+"""Pure rules of the store: names, versions, manifest, frozen pools, checkpoints."""

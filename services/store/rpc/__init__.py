@@ -1,0 +1,1 @@
+"""The store over gRPC: translate, call one use case, translate back."""

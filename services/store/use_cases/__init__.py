@@ -1,0 +1,1 @@
+"""What the store does, one thing a file, and the ports it needs."""
