@@ -98,6 +98,9 @@ class InferenceConfig(ServingConfig):
     parameters: dict[str, Any] = Field(default_factory=dict, description="Default parameters of endpoints from LLM_*")
     seed_from_salt: bool = Field(False, description="Derive each request's seed from its salt")
 
+    agent_concurrency: int = Field(16, ge=1, le=4096, description="Questions at once where a call sets no limit")
+    condense_above_chars: int = Field(2000, ge=1, description="Tool texts longer than this are condensed")
+
     max_call_seconds: Seconds = Field(1800.0, description="Longest time of a call, retries included")
     max_request_mib: int = Field(32, ge=1, le=1024, description="Largest messages of a request, images included")
     max_attempts: int = Field(4, ge=1, le=100, description="Rounds over a role's endpoints in one call")

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import grpc
-from videotree.inference.v1 import model_service_pb2, model_service_pb2_grpc
+from videotree.inference.v1 import agent_service_pb2, agent_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
 from videotree.store.v1 import run_service_pb2_grpc
 
 from services.inference.adapters.call_log import StoreCallLog
@@ -15,6 +15,7 @@ from services.inference.adapters.disk_cache import DiskCache
 from services.inference.adapters.httpx_upstream import HttpxUpstream
 from services.inference.adapters.metrics import CALL_ROWS_DROPPED, MetricsObserver
 from services.inference.adapters.redis_cache import RedisCache
+from services.inference.agent_parts import agent_servicer
 from services.inference.config import InferenceConfig, endpoints_of
 from services.inference.domain.breaker import Breaker
 from services.inference.domain.chat import Role
@@ -36,6 +37,10 @@ from services.runtime.logging import get_logger
 from services.runtime.serving import ServiceParts
 
 _MIB = 2**20
+_SERVICE_NAMES = (
+    model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,
+    agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
+)
 _log = get_logger(__name__)
 
 
@@ -56,17 +61,24 @@ async def build(config: InferenceConfig) -> ServiceParts:
     store = open_channel(config.store_address)
     call_log = StoreCallLog(run_service_pb2_grpc.RunServiceStub(store).AppendLlmCalls, CALL_ROWS_DROPPED.inc)
     parts = build_model(config, by_role, AllObservers((MetricsObserver(), call_log)))
+    models = ModelServicer(parts.model, parts.operations)
+    agent = agent_servicer(
+        parts.model,
+        store,
+        condense_above_chars=config.condense_above_chars,
+        default_concurrency=config.agent_concurrency,
+    )
 
     def register(server: grpc.aio.Server) -> None:
-        model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelServicer(parts.model, parts.operations), server)
+        model_service_pb2_grpc.add_ModelServiceServicer_to_server(models, server)
+        agent_service_pb2_grpc.add_AgentServiceServicer_to_server(agent, server)
 
     async def close() -> None:
         await parts.close()
         await call_log.close()
         await store.close()
 
-    names = (model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,)
-    return ServiceParts(register=register, service_names=names, status_rules=STATUS_RULES, close=close)
+    return ServiceParts(register=register, service_names=_SERVICE_NAMES, status_rules=STATUS_RULES, close=close)
 
 
 def build_model(config: InferenceConfig, by_role: Mapping[Role, list[Endpoint]], observer: CallObserver) -> ModelParts:

@@ -21,12 +21,11 @@ from videotree.store.v1 import (
 )
 
 from services.inference.adapters.store_messages import prediction_message, question_value, record_value, trace_messages
-from services.inference.domain.agent_errors import NotFound, StoreUnavailable
+from services.inference.domain.agent_errors import NotFound, RecordRefused, StoreUnavailable
 from services.inference.domain.prediction import AnswerRecord
 from services.inference.use_cases.answer_ports import (
     FramesMissing,
     LoadedTree,
-    RecordRefused,
     VersionKind,
     VideoUnusable,
 )

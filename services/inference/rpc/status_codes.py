@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import grpc
 
-from services.inference.domain import errors
+from services.inference.domain import agent_errors, errors
 from services.runtime.status import StatusRule
 
 STATUS_RULES: Mapping[type[Exception], StatusRule] = {
@@ -21,4 +21,8 @@ STATUS_RULES: Mapping[type[Exception], StatusRule] = {
     errors.UpstreamTransient: StatusRule(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_TRANSIENT"),
     errors.UpstreamTruncated: StatusRule(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_TRUNCATED"),
     errors.StreamInterrupted: StatusRule(grpc.StatusCode.ABORTED, "STREAM_INTERRUPTED"),
+    agent_errors.NotFound: StatusRule(grpc.StatusCode.NOT_FOUND, "NOT_FOUND"),
+    agent_errors.UnusableVersion: StatusRule(grpc.StatusCode.FAILED_PRECONDITION, "UNUSABLE_VERSION"),
+    agent_errors.RecordRefused: StatusRule(grpc.StatusCode.FAILED_PRECONDITION, "RECORD_REFUSED"),
+    agent_errors.StoreUnavailable: StatusRule(grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE"),
 }

@@ -31,10 +31,6 @@ class FramesMissing(Exception):
         super().__init__(f"no frames are stored for {', '.join(self.names)}")
 
 
-class RecordRefused(Exception):
-    """The store refused a record for what it holds."""
-
-
 @dataclass(frozen=True, slots=True)
 class LoadedTree:
     """A checked tree with the fingerprint of its file, which is all that two of them are compared and kept by."""

@@ -4,10 +4,10 @@ import asyncio
 
 import structlog
 
+from services.inference.domain.agent_errors import RecordRefused
 from services.inference.domain.agent_loop import StopReason
 from services.inference.domain.agent_transcript import TranscriptEntry
 from services.inference.domain.prediction import AnswerRecord, Submission, failed_submission
-from services.inference.use_cases.answer_ports import RecordRefused
 from services.inference.use_cases.answer_question_direct import solve_direct
 from services.inference.use_cases.answer_question_tree import solve_by_tree
 from services.inference.use_cases.answer_setup import AgentServices, AgentSetup, SolverKind

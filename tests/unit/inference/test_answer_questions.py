@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from services.inference.adapters.bm25_search import Bm25Search
-from services.inference.domain.agent_errors import NotFound, StoreUnavailable, UnusableVersion
+from services.inference.domain.agent_errors import NotFound, RecordRefused, StoreUnavailable, UnusableVersion
 from services.inference.domain.agent_loop import LoopLimits, StopReason
 from services.inference.domain.agent_skills import SkillMode
 from services.inference.domain.agent_transcript import EntryKind
 from services.inference.domain.errors import EndpointsUnavailable
 from services.inference.domain.prediction import AnswerRecord
-from services.inference.use_cases.answer_ports import Answered, RecordRefused, VersionKind
+from services.inference.use_cases.answer_ports import Answered, VersionKind
 from services.inference.use_cases.answer_questions import AnswerQuestions, AnswerRequest
 from services.inference.use_cases.answer_setup import AgentServices, SolverKind
 from services.questions import Question
