@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -28,47 +29,45 @@ _NOT_A_STREAM = ("text/html", "application/json", "application/xml", "text/xml")
 
 
 class _Clocks:
-    """The first-token, between-tokens and total timeouts of one attempt as one moving deadline."""
+    """The first-token, between-tokens and total timeouts of one attempt as one moving deadline.
 
-    __slots__ = ("_first", "_gap", "_last", "_limit", "_loop", "_start", "_timeouts", "waited_for")
+    Deadlines are in loop time; what is measured is measured with the finer performance counter.
+    """
+
+    __slots__ = ("_first", "_gap", "_last", "_loop", "_start", "_timeouts", "_total_at", "limit", "waited_for")
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._loop = asyncio.get_running_loop()
         self._timeouts = endpoint.timeouts
-        self._start = self._loop.time()
+        self._start = self._last = time.perf_counter()
         self._first: float | None = None
-        self._last = self._start
         self._gap: float | None = None
+        self._total_at = self._loop.time() + self._timeouts.total
         self.waited_for = "first token"
-        self._limit = asyncio.timeout_at(self._bounded(self._start + self._timeouts.first_token))
-
-    @property
-    def limit(self) -> asyncio.Timeout:
-        """The context that ends the attempt."""
-        return self._limit
+        self.limit = asyncio.timeout(min(self._timeouts.first_token, self._timeouts.total))
 
     def token(self) -> None:
         """A token came."""
-        now = self._loop.time()
+        now = time.perf_counter()
         if self._first is None:
             self._first = now
             self.waited_for = "next token"
         else:
             self._gap = max(self._gap or 0.0, now - self._last)
         self._last = now
-        self._limit.reschedule(self._bounded(now + self._timeouts.between_tokens))
+        self._expect_within(self._timeouts.between_tokens)
 
     def drain(self, seconds: float) -> None:
         """The answer is complete: read at most `seconds` more."""
-        self._limit.reschedule(self._bounded(self._loop.time() + seconds))
+        self._expect_within(seconds)
 
     def timing(self) -> Timing:
         """The seconds until now."""
         first = None if self._first is None else self._first - self._start
-        return Timing(self._loop.time() - self._start, first, self._gap)
+        return Timing(time.perf_counter() - self._start, first, self._gap)
 
-    def _bounded(self, when: float) -> float:
-        return min(when, self._start + self._timeouts.total)
+    def _expect_within(self, seconds: float) -> None:
+        self.limit.reschedule(min(self._loop.time() + seconds, self._total_at))
 
 
 async def attempt_chat(
