@@ -19,7 +19,7 @@ COMPOSE ?= $(shell if docker compose version >/dev/null 2>&1; then echo docker c
 COMPOSE_FILES := -f deploy/compose.yaml $(if $(GPU),-f deploy/compose.gpu.yaml) $(if $(OBSERVABILITY),-f deploy/compose.observability.yaml)
 
 .PHONY: help setup proto lock format check check-lint check-types check-imports check-protos check-docs test test-unit \
-	test-containers train up down logs ps images images-offline bench clean
+	test-containers train up down logs ps images-offline bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s %s\n", $$1, $$2}'

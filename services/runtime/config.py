@@ -3,8 +3,8 @@
 A `Section` subclass declares the keys of one section. `load_section` fills it and remembers where each value came from.
 Precedence: overrides > environment > `[section]` of the file > `[runtime]` of the file (keys that every service shares,
 such as `token_file`) > the default. A variable is called `VIDEOTREE_<SECTION>_<KEY>`, or as the field's
-`validation_alias` says, or, for all services alike, `VIDEOTREE_RUNTIME_<KEY>`. A secret (`SecretStr`) comes from its variable or from the file that `<VARIABLE>_FILE` or the
-key `<key>_file` names, never from the file's own text.
+`validation_alias` says, or, for all services alike, `VIDEOTREE_RUNTIME_<KEY>`. A secret (`SecretStr`) comes from its
+variable or from the file that `<VARIABLE>_FILE` or the key `<key>_file` names, never from the file's own text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,15 @@
-"""Asks a server for its health: `python -m services.runtime.probe HOST:PORT` exits 0 when it serves, 1 otherwise."""
+"""Asks a server for its health: `python -m services.runtime.probe HOST:PORT` exits 0 when it serves, 1 otherwise.
+
+An `http://` address is asked with GET and serves when it answers 200.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import http.client
 import sys
+import urllib.request
+from http import HTTPStatus
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -16,6 +22,8 @@ _TIMEOUT_SECONDS = 3.0
 
 async def probe(address: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
     """The health of the server at `address`: `SERVING`, `NOT_SERVING`, or the status of a call that failed."""
+    if address.startswith("http://"):
+        return await asyncio.to_thread(_probe_http, address, timeout_seconds)
     async with open_channel(address) as channel:
         try:
             check = health_pb2_grpc.HealthStub(channel).Check  # type: ignore[attr-defined]
@@ -25,10 +33,18 @@ async def probe(address: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
     return str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
 
 
+def _probe_http(address: str, timeout_seconds: float) -> str:
+    try:
+        with urllib.request.urlopen(address, timeout=timeout_seconds) as answer:  # noqa: S310 - http:// only, see probe
+            return "SERVING" if answer.status == HTTPStatus.OK else f"HTTP {answer.status}"
+    except (OSError, http.client.HTTPException) as error:
+        return str(error)
+
+
 def main(arguments: list[str]) -> int:
     """Prints the health and returns the exit code; 2 on wrong use."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m services.runtime.probe HOST:PORT\n")
+        sys.stderr.write("usage: python -m services.runtime.probe HOST:PORT | http://HOST:PORT/PATH\n")
         return 2
     try:
         health = asyncio.run(probe(arguments[0]))

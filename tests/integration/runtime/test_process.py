@@ -157,6 +157,7 @@ async def test_dep_2_the_probe_tells_a_serving_process_from_none(capsys: pytest.
     async with _serving() as child:
         assert await probe(child.address) == "SERVING"
         assert await asyncio.to_thread(main, [child.address]) == 0
+        assert await probe(f"http://{child.address}/v1/models") != "SERVING"
         address = child.address
     assert (await probe(address, 0.5)).startswith(("UNAVAILABLE", "DEADLINE_EXCEEDED"))
     assert main([]) == 2
