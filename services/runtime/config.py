@@ -107,10 +107,11 @@ def load_section(model: type[T], section: str, overrides: Mapping[str, object] |
     path = _config_path()
     tables = _read_tables(path)
     settings: dict[str, Setting] = {}
+    shared = tables.get(SHARED_SECTION, {})
+    _refuse_unshared_keys(shared, path)
+    settings |= _from_table(model, {k: v for k, v in shared.items() if _key_of(model, k)}, path, SHARED_SECTION)
     if section != SHARED_SECTION:
-        shared = tables.get(SHARED_SECTION, {})
-        settings |= _from_table(model, {k: v for k, v in shared.items() if _key_of(model, k)}, path, SHARED_SECTION)
-    settings |= _from_table(model, tables.get(section, {}), path, section)
+        settings |= _from_table(model, tables.get(section, {}), path, section)
     settings |= _from_environment(model, section)
     settings |= {k: Setting(v, _ORIGINS["override"]) for k, v in (overrides or {}).items() if v is not None}
     return _validated(model, section, settings, path)
@@ -147,6 +148,14 @@ def _read_tables(path: Path) -> dict[str, dict[str, Any]]:
         if not isinstance(table, dict):
             raise ConfigError(f"{path}: {name} must be a section, written as [{name}]")
     return tables
+
+
+def _refuse_unshared_keys(shared: Mapping[str, Any], path: Path) -> None:
+    """Each process reads its part of `[runtime]`; what none of them knows is a mistake."""
+    for key in shared:
+        if key not in ServingConfig.model_fields:
+            known = ServingConfig.model_fields
+            raise ConfigError(f"{path} [{SHARED_SECTION}]: unknown key {key}{_suggestion(key, known)}")
 
 
 def _from_table(model: type[Section], table: Mapping[str, Any], path: Path, section: str) -> dict[str, Setting]:
@@ -217,13 +226,14 @@ def _variables(model: type[Section], section: str, name: str) -> list[str]:
 
 
 def _refuse_unknown_variables(model: type[Section], section: str) -> None:
-    prefix = f"VIDEOTREE_{section}_".upper()
+    own, shared = (f"VIDEOTREE_{part}_".upper() for part in (section, SHARED_SECTION))
     known = {variable for name in model.model_fields for variable in _variables(model, section, name)}
     known |= {f"{variable}_FILE" for variable in known}
+    known |= {f"{shared}{name}".upper() for name in ServingConfig.model_fields}
     # VIDEOTREE_STORE_ADDRESS says to the other services where the store is; it is none of the store's own keys.
-    known.add(f"{prefix}ADDRESS")
+    known.add(f"{own}ADDRESS")
     for variable in sorted(os.environ):
-        if variable.startswith(prefix) and variable not in known:
+        if variable.startswith((own, shared)) and variable not in known:
             raise ConfigError(f"unknown environment variable {variable}{_suggestion(variable, known)}")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field, SecretStr
 
+from services.runtime.channels import ClientCredentials
 from services.runtime.config import ConfigError, Section, ServingConfig, load_section
 from services.runtime.redaction import redact_text
 from services.runtime.show_config import shown_settings
@@ -194,6 +195,26 @@ def test_cli_3_the_runtime_section_serves_every_service_and_its_own_section_wins
     config = load_section(ExampleService, "store")
     assert (config.log_level, config.grace_seconds) == ("DEBUG", 5)
     assert config.source_of("log_level") == f"{config_file} [runtime]"
+
+
+def test_cli_3_each_process_reads_its_part_of_the_runtime_section(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config_file.write_text('[runtime]\nlog_level = "DEBUG"\ntoken_file = "t"', encoding="utf-8")
+    monkeypatch.setenv("VIDEOTREE_RUNTIME_HOST", "0.0.0.0")
+    assert load_section(ClientCredentials, "runtime").token_file == Path("t")
+    assert load_section(Example, "inference").width == 8
+
+
+def test_cli_3_a_key_or_variable_that_no_process_shares_is_refused(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIDEOTREE_RUNTIME_HOTS", "0.0.0.0")
+    with pytest.raises(ConfigError, match="VIDEOTREE_RUNTIME_HOTS; did you mean VIDEOTREE_RUNTIME_HOST"):
+        load_section(ExampleService, "store")
+    config_file.write_text('[runtime]\nlog_levle = "DEBUG"', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"\[runtime\]: unknown key log_levle; did you mean log_level"):
+        load_section(ExampleService, "store")
 
 
 def test_cli_3_a_variable_for_all_services_gives_way_to_the_services_own(
