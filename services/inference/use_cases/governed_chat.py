@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 
 from services.inference.domain.cache_key import cache_key
@@ -23,7 +23,7 @@ from services.inference.domain.chat import (
     ToolCallPiece,
 )
 from services.inference.domain.endpoint import Endpoint
-from services.inference.domain.errors import RoleNotConfigured
+from services.inference.domain.errors import RoleNotConfigured, StreamInterrupted
 from services.inference.domain.stored_answer import decode_completion, decode_embeddings
 from services.inference.domain.upstream_body import chat_body, check_size, content_bytes, embed_body, encode_json
 from services.inference.use_cases.attempt import attempt_chat, attempt_embed
@@ -78,9 +78,7 @@ class GovernedModel:
         """The model's whole answer; see `ChatModel`."""
         with RecordedCall(request.role, origin, cache_mode, self._observer) as call:
             candidates = await self._chat_candidates(request, salt)
-            flight, joined = self._calls.join(self._chat_kind, candidates, cache_mode)
-            call.boarded(flight, joined=joined)
-            answer = await flight.result(self._deadline(deadline))
+            answer = await self._whole_answer(call, candidates, cache_mode, self._deadline(deadline))
             call.answered(answer)
         return _chat_result(call, answer)
 
@@ -132,6 +130,16 @@ class GovernedModel:
             answer = await flight.result(self._deadline(deadline))
             call.answered(answer)
         return EmbedResult(answer.value, call.call_id, answer.endpoint, call.cache_status, call.attempts, call.timing)
+
+    async def _whole_answer(
+        self, call: RecordedCall, candidates: Sequence[Candidate], mode: CacheMode, until: float
+    ) -> Answer[Completion]:
+        while True:
+            flight, joined = self._calls.join(self._chat_kind, candidates, mode)
+            call.boarded(flight, joined=joined)
+            # What interrupted a streaming caller of the same flight may be tried again for one who was given nothing.
+            with suppress(StreamInterrupted):
+                return await flight.result(until)
 
     async def _chat_candidates(self, request: ChatRequest, salt: str | None) -> list[Candidate]:
         size = content_bytes(request)
