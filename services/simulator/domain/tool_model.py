@@ -26,18 +26,19 @@ def answer_as_tool(prompt: str, lexicon: Lexicon) -> str:
 def extract(text: str, question: str, lexicon: Lexicon) -> str:
     """The sentences that share most words with the question, in their order, at most half of the text.
 
-    The first sentence is kept in any case: it says what the rest is about.
+    The closest one is kept however long it is; of equally close ones the earlier come first.
     """
     sentences = _sentences(text)
     if not sentences:
         return NOTHING
     wanted = lexicon.stems(question)
-    ranks = sorted(range(len(sentences)), key=lambda i: (i != 0, -coverage(wanted, lexicon.stems(sentences[i])), i))
-    room, kept = max(len(text) * KEPT_SHARE, len(sentences[0])), set()
-    for index in ranks:
+    ranks = sorted(range(len(sentences)), key=lambda i: (-coverage(wanted, lexicon.stems(sentences[i])), i))
+    kept = {ranks[0]}
+    room = len(text) * KEPT_SHARE - len(sentences[ranks[0]])
+    for index in ranks[1:]:
         if len(sentences[index]) <= room:
             kept.add(index)
-            room -= len(sentences[index])
+            room -= len(sentences[index]) + 1
     return " ".join(sentences[index] for index in sorted(kept))
 
 
