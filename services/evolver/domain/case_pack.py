@@ -41,6 +41,16 @@ class CasePack:
     statistics: Mapping[str, Any]
     unit_ids: tuple[str, ...]
 
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """The question ids of all cases."""
+        return tuple(case.question_id for case in (*self.failures, *self.successes))
+
+    @property
+    def has_defects(self) -> bool:
+        """Whether any failure says that the skill must change."""
+        return any(case.diagnosis and case.diagnosis.explanation.cause is Cause.DEFECT for case in self.failures)
+
 
 def build_case_pack(
     task_type: str,
@@ -50,10 +60,7 @@ def build_case_pack(
     infra_count: int,
     limits: PackLimits,
 ) -> CasePack:
-    """Return the pack of one type out of its answered cases (INFRA left out) and the diagnoses of the wrong ones.
-
-    The units of diagnoses that give a reminder count as seen too, since the reminder goes into the candidate.
-    """
+    """Return the pack of one type out of its answered cases (INFRA left out) and the diagnoses of the wrong ones."""
     by_id = {case.question.question_id: case for case in cases}
     wrong = [diagnoses[question_id] for question_id in by_id if question_id in diagnoses]
     failures = diverse_failures(wrong)[: limits.failures]
@@ -66,14 +73,13 @@ def build_case_pack(
         )
         for case, (text, cut) in zip(shown, texts, strict=True)
     ]
-    reminded = {diagnosis.unit_id for diagnosis in wrong if diagnosis.explanation.reminder}
     return CasePack(
         task_type,
         target_file,
         tuple(packed[: len(failures)]),
         tuple(packed[len(failures) :]),
         pack_statistics(cases, wrong, infra_count),
-        tuple(sorted(reminded | {case.unit_id for case in packed})),
+        tuple(sorted({case.unit_id for case in packed})),
     )
 
 

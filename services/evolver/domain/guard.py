@@ -1,20 +1,25 @@
 """Which parts of a text an edit may not change, for a skill and for a prompt template alike."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from services.skills import Span, block_spans, front_matter_span, protected_spans, section_spans
+
+_GAP = re.compile(r"\{\{.*?\}\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
     """The protection of one text.
 
-    `frozen_headings` are headings whose whole sections stay unchanged (`## Tools`). `writable_block` is the one marked
-    block that the caller may rewrite; front matter and every other block stay as they are.
+    `frozen_headings` are headings whose whole sections stay unchanged (`## Tools`). With `keeps_gaps` a template's
+    `{{placeholders}}` stay, each between the lines it stands between. `writable_block` is the one marked block that the
+    caller may rewrite; front matter and every other block stay as they are.
     """
 
     frozen_headings: tuple[str, ...] = ()
+    keeps_gaps: bool = False
     writable_block: str | None = None
 
     def spans(self, text: str) -> tuple[Span, ...]:
@@ -29,7 +34,14 @@ class Guard:
             for name, span in block_spans(text)
             if span.start >= len(front) and name != self.writable_block
         )
-        return (front, *blocks, *(span.of(text) for span in self._sections(text)))
+        return (front, *blocks, *(span.of(text) for span in self._sections(text)), *self.gaps(text))
+
+    def gaps(self, text: str) -> tuple[str, ...]:
+        """Return each placeholder of a template with the line before and the line after it."""
+        if not self.keeps_gaps:
+            return ()
+        lines = text.split("\n")
+        return tuple("\n".join(lines[max(0, i - 1) : i + 2]) for i, line in enumerate(lines) if _GAP.search(line))
 
     def _sections(self, text: str) -> tuple[Span, ...]:
         return tuple(span for _, span in section_spans(text, self.frozen_headings)) if self.frozen_headings else ()
@@ -46,4 +58,4 @@ def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 SKILL_GUARD = Guard()
-PROMPT_GUARD = Guard(frozen_headings=("## Output format", "## Tools", "## Tree structure"))
+PROMPT_GUARD = Guard(frozen_headings=("## Output format", "## Tools", "## Tree structure"), keeps_gaps=True)

@@ -42,12 +42,12 @@ def new_reminders(existing: Iterable[str], proposed: Iterable[str]) -> tuple[lis
     return added, refused
 
 
-def reminder_fault(reminder: str) -> str:
-    """Return why a reminder can't stand in a block, or an empty string."""
+def reminder_fault(reminder: str, max_chars: int = MAX_REMINDER_CHARS) -> str:
+    """Return why a line can't stand as an entry of a block, or an empty string."""
     if holds_marker(reminder) or "<!--" in reminder or "-->" in reminder:
         return "holds a marker or comment"
-    if len(reminder) > MAX_REMINDER_CHARS:
-        return f"longer than {MAX_REMINDER_CHARS} characters"
+    if len(reminder) > max_chars:
+        return f"is longer than {max_chars} characters"
     if reminder.startswith(("```", "~~~", "#", "---")):
         return "begins like a fence, heading or rule"
     return ""
