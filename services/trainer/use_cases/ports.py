@@ -77,6 +77,12 @@ class Library(Protocol):
     async def video_ids(self) -> list[str]:
         """The ids of all videos, in ascending order."""
 
+    async def import_questions(self, dataset: str, questions: Sequence[Question], *, force: bool) -> int:
+        """Writes a whole question set; identical content is no error, another one needs force."""
+
+    async def put_video(self, video_id: str, tree_json: bytes, *, force: bool) -> None:
+        """Writes a video's tree; identical content is no error, another one needs force."""
+
 
 class Workspaces(Protocol):
     """Workspaces, seeds, frozen pools and report files."""

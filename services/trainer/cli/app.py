@@ -1,0 +1,56 @@
+"""The `videotree` command: what it is for, and its commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from services.trainer.cli.output import print_line
+from services.trainer.cli.running import DEBUG_VARIABLE
+from services.trainer.cli.train import train
+
+GOLDEN_PATH = """\
+videotree trains the skills of an LLM agent that answers questions about long videos.
+A skill is a Markdown file; an edit of it is kept only when a statistical gate confirms that it helps.
+
+With your own model (any OpenAI-compatible endpoint in LLM_BASE_URL, LLM_MODEL, LLM_API_KEY):
+  1. videotree import questions FILE --dataset NAME     read a question set (and: videotree import trees DIR)
+  2. videotree doctor                                   check services, endpoints and data, with a fix for each fault
+  3. videotree train                                    after: baseline, diagnose, split, seed create
+
+Without a model:
+  videotree train --demo                                the bundled sample and a simulated model, in about a minute
+
+videotree --help lists every command; each has an example in its own --help."""
+
+app = typer.Typer(
+    name="videotree",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    debug: bool = typer.Option(False, "--debug", help="Show where an error arose (also after a command)."),
+) -> None:
+    """Train the skills of an LLM agent that answers questions about long videos."""
+    if context.invoked_subcommand is None:
+        print_line(GOLDEN_PATH)
+
+
+app.command()(train)
+
+
+def main() -> int:
+    """Runs the command line; the exit code is the command's own."""
+    if "--debug" in sys.argv:
+        sys.argv.remove("--debug")
+        os.environ[DEBUG_VARIABLE] = "1"
+    app()
+    return 0

@@ -1,0 +1,71 @@
+"""The stack that a command talks to: the running one, or an embedded one for the duration of the command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.runtime.bundled import bundled_path
+from services.runtime.config import load_section
+from services.trainer.adapters.embedded_stack import SERVICES, StackOptions, is_serving, start_stack
+from services.trainer.adapters.wiring import connected
+from services.trainer.cli.running import people
+from services.trainer.config import TrainerConfig
+from services.trainer.domain.errors import StackFailed
+from services.trainer.use_cases.ports import Services
+
+DEFAULT_DATA_ROOT = Path("data")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A command's services and settings; `embedded` when the stack lives only as long as the command."""
+
+    services: Services
+    config: TrainerConfig
+    addresses: Mapping[str, str]
+    embedded: bool
+
+
+def sample_path() -> Path:
+    """The folder of the bundled sample."""
+    return bundled_path("examples") / "sample"
+
+
+def load_config(overrides: Mapping[str, object] | None = None) -> TrainerConfig:
+    """The `[trainer]` section with command-line values above it."""
+    return load_section(TrainerConfig, "trainer", overrides)
+
+
+@asynccontextmanager
+async def open_session(config: TrainerConfig, *, data: Path | None, demo: bool) -> AsyncIterator[Session]:
+    """A session; `demo` or `data` ask for an embedded stack of their own.
+
+    Raises StackFailed when the embedded stack doesn't start, or when only some of the configured services answer.
+    """
+    addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
+    if not demo and data is None and await _running(addresses):
+        async with connected(addresses, config.call_timeout_seconds) as services:
+            yield Session(services, config, addresses, embedded=False)
+        return
+    root = data or DEFAULT_DATA_ROOT
+    people.print(f"starting the embedded stack (data in {root}) ...", markup=False)
+    world = sample_path() / "world.toml" if demo else None
+    stack = await start_stack(StackOptions(root, world))
+    try:
+        async with connected(stack.addresses, config.call_timeout_seconds) as services:
+            yield Session(services, config, stack.addresses, embedded=True)
+    finally:
+        await asyncio.shield(stack.stop())
+
+
+async def _running(addresses: Mapping[str, str]) -> bool:
+    """Whether the configured stack serves. Raises StackFailed when a part of it doesn't."""
+    serving = await asyncio.gather(*(is_serving(address) for address in addresses.values()))
+    if any(serving) and not all(serving):
+        away = [f"{name} at {addresses[name]}" for name, ok in zip(addresses, serving, strict=True) if not ok]
+        raise StackFailed(f"part of the stack doesn't serve: {', '.join(away)}; start it, or see `videotree doctor`")
+    return all(serving)
