@@ -1,0 +1,66 @@
+"""The project's own compose file, run under a name and ports of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from services.runtime.testing import free_port
+
+ROOT = Path(__file__).resolve().parents[3]
+SERVICES = ("store", "inference", "gate", "evolver")
+BUILD_TIMEOUT_SECONDS = 900
+
+
+@dataclass
+class Stack:
+    """Containers of one test session; `ports` are those published on 127.0.0.1, by service."""
+
+    project: str
+    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in (*SERVICES, "simulator")})
+
+    def compose(self, *arguments: str, timeout: float = 300) -> str:
+        """The standard output of a compose command; raises AssertionError with what it printed when it fails."""
+        return run([*_compose(), "-f", "deploy/compose.yaml", "--profile", "demo", *arguments], self.env(), timeout)
+
+    def env(self) -> dict[str, str]:
+        """The environment in which compose and the build scripts run."""
+        ports = {f"{name.upper()}_PORT": str(port) for name, port in self.ports.items()}
+        return {**os.environ, **ports, "COMPOSE_PROJECT_NAME": self.project, "IMAGE_TAG": "test"}
+
+    def container(self, service: str) -> dict[str, object]:
+        """What the engine says of a service's container."""
+        (container,) = self.compose("ps", "--all", "--quiet", service).split() or [""]
+        details: list[dict[str, object]] = json.loads(run(["docker", "inspect", container], self.env(), 30))
+        return details[0]
+
+    def grpcurl(self, service: str, method: str, request: str = "{}") -> dict[str, object]:
+        """The answer of a method, called with the real grpcurl over reflection, without any proto file."""
+        token = (ROOT / "deploy" / "secrets" / "token").read_text(encoding="utf-8")
+        command = [str(Path(sysconfig.get_path("scripts")) / "grpcurl"), "-plaintext", "-max-time", "20"]
+        command += ["-H", f"authorization: Bearer {token}", "-d", request, f"127.0.0.1:{self.ports[service]}", method]
+        answer: dict[str, object] = json.loads(run(command, self.env(), 30) or "{}")
+        return answer
+
+
+def run(command: list[str], env: dict[str, str], timeout: float) -> str:
+    """The standard output of `command`, run in the project's folder."""
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, (
+        f"{command} ended with {done.returncode}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    )
+    return done.stdout
+
+
+def _compose() -> list[str]:
+    done = subprocess.run(["docker", "compose", "version"], capture_output=True)
+    if done.returncode == 0:
+        return ["docker", "compose"]
+    found = shutil.which("docker-compose")
+    assert found, "neither `docker compose` nor docker-compose is installed"
+    return [found]
