@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from services.inference.domain.chat import (
     CacheMode,
     CacheStatus,
+    CallOrigin,
     ChatRequest,
     ChatResult,
     Completion,
@@ -54,6 +55,7 @@ class ScriptedModel:
         salt: str | None = None,
         cache_mode: CacheMode = CacheMode.USE,
         deadline: float | None = None,
+        origin: CallOrigin | None = None,
     ) -> ChatResult:
         """See ChatModel."""
         self.requests.append(request)
@@ -73,6 +75,7 @@ class ScriptedModel:
         salt: str | None = None,
         cache_mode: CacheMode = CacheMode.USE,
         deadline: float | None = None,
+        origin: CallOrigin | None = None,
     ) -> EmbedResult:
         """Letter counts as vectors."""
         self.embedded.append(request.texts)

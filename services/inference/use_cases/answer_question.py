@@ -7,6 +7,7 @@ import structlog
 from services.inference.domain.agent_errors import RecordRefused
 from services.inference.domain.agent_loop import StopReason
 from services.inference.domain.agent_transcript import TranscriptEntry
+from services.inference.domain.chat import CallOrigin
 from services.inference.domain.prediction import AnswerRecord, Submission, failed_submission
 from services.inference.use_cases.answer_question_direct import solve_direct
 from services.inference.use_cases.answer_question_tree import solve_by_tree
@@ -25,7 +26,8 @@ async def answer_question(
     Whatever goes wrong with this question, storing its record included, makes it `error`. Only a store that can't
     take even that plain record raises (StoreUnavailable, NotFound, RecordRefused).
     """
-    model = MeteredModel(services.model, setup.salt, setup.deadline)
+    origin = CallOrigin(workspace, setup.run_id, question.question_id)
+    model = MeteredModel(services.model, setup.salt, setup.deadline, origin)
     transcript: list[TranscriptEntry] = []
     submission = await _solve(services, setup, model, question, transcript)
     record = AnswerRecord(setup.run_id, question, submission, model.spent, tuple(transcript))

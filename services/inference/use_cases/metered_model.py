@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from services.inference.domain.chat import (
     CacheStatus,
+    CallOrigin,
     ChatRequest,
     ChatResult,
     EmbedRequest,
@@ -12,28 +13,33 @@ from services.inference.domain.chat import (
     Role,
 )
 from services.inference.domain.prediction import Spent
-from services.inference.use_cases.ports import ChatModel
+from services.inference.use_cases.ports import NO_ORIGIN, ChatModel
 
 
 class MeteredModel:
     """Calls of one question. `deadline` is loop time in seconds."""
 
-    def __init__(self, model: ChatModel, salt: str | None, deadline: float | None) -> None:
+    def __init__(
+        self, model: ChatModel, salt: str | None, deadline: float | None, origin: CallOrigin = NO_ORIGIN
+    ) -> None:
         self._model = model
         self._salt = salt
         self._deadline = deadline
+        self._origin = origin
         self.spent = Spent()
 
     async def ask(self, role: Role, messages: tuple[Message, ...]) -> ChatResult:
         """The answer to a conversation. Raises an InferenceError; a failed call counts as a call."""
         self.spent = replace(self.spent, model_calls=self.spent.model_calls + 1)
-        result = await self._model.chat(ChatRequest(role, messages), salt=self._salt, deadline=self._deadline)
+        result = await self._model.chat(
+            ChatRequest(role, messages), salt=self._salt, deadline=self._deadline, origin=self._origin
+        )
         self._count(result)
         return result
 
     async def embed(self, texts: tuple[str, ...]) -> EmbedResult:
         """Vectors, unsalted, since an embedding is no draw. Raises an InferenceError."""
-        return await self._model.embed(EmbedRequest(texts), salt=None, deadline=self._deadline)
+        return await self._model.embed(EmbedRequest(texts), salt=None, deadline=self._deadline, origin=self._origin)
 
     def serves(self, role: Role) -> bool:
         """Whether an endpoint is configured for the role."""
