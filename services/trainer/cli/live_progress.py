@@ -31,10 +31,10 @@ class LiveProgress:
             console=people,
         )
         self._task = self._bar.add_task("starting", total=None)
-        self._live = Live(console=people, refresh_per_second=8, transient=True, get_renderable=self._render)
         self._terminal = people.is_terminal
         self._calls = self._hits = self._tokens = 0
         self._gates: dict[str, _GateLine] = {}
+        self._live = Live(console=people, refresh_per_second=8, transient=True, get_renderable=self._render)
 
     def __enter__(self) -> Self:
         if self._terminal:
