@@ -1,6 +1,6 @@
 """Questions and units: what is asked, how answers are read, and what counts as one pair (pure)."""
 
-from services.questions.jsonl import parse_question_lines, render_question_lines
+from services.questions.jsonl import parse_question_lines, read_json_lines, render_question_lines
 from services.questions.prediction import normalise_prediction, storable_text
 from services.questions.question import OPTION_LETTERS, Question, option_lines
 from services.questions.records import (
@@ -27,6 +27,7 @@ __all__ = [
     "parse_question_lines",
     "question_from_record",
     "question_to_record",
+    "read_json_lines",
     "render_question_lines",
     "storable_text",
     "units_of",

@@ -1,0 +1,1 @@
+"""Reading other people's question files and captions (TRN-1). Pure: bytes in, values and faults out."""
