@@ -1,0 +1,46 @@
+"""`videotree import questions`: a whole question set, or nothing (TRN-1)."""
+
+from collections.abc import Callable, Collection
+
+from services.questions import Fault, ParsedQuestions
+from services.trainer.domain.importing.errors import FaultyImport, UnreadableSource
+from services.trainer.domain.importing.gathering import Reading
+from services.trainer.use_cases.import_ports import Imported, LibraryWriter
+
+
+async def import_questions(
+    library: LibraryWriter,
+    read: Callable[[Reading], ParsedQuestions],
+    dataset: str,
+    *,
+    task_type: str = "",
+    text_only: bool = False,
+    durations: Collection[str] = (),
+    skip_bad: bool = False,
+    force: bool = False,
+) -> Imported:
+    """Imports what `read` finds under the name `dataset`.
+
+    `task_type` is that of questions which name none; `text_only` says that the questions need no video; `durations`
+    keeps only Video-MME's videos of these categories. Raises FaultyImport with all faults unless `skip_bad`, and
+    UnreadableSource where nothing is left to import.
+    """
+    known_videos = None if text_only else frozenset(await library.video_ids())
+    reading = Reading(known_videos, task_type=task_type, text_only=text_only, durations=tuple(durations))
+    parsed = read(reading)
+    refuse_faults(parsed.faults, skip_bad=skip_bad)
+    if not parsed.questions:
+        raise UnreadableSource("there is no question to import" + _why(parsed.faults))
+    await library.import_questions(dataset, parsed.questions, force=force)
+    videos = {question.video_id for question in parsed.questions if question.video_id}
+    return Imported(len(parsed.questions), len(videos), parsed.faults)
+
+
+def refuse_faults(faults: tuple[Fault, ...], *, skip_bad: bool) -> None:
+    """Raises FaultyImport with all of them, unless they are to be left out."""
+    if faults and not skip_bad:
+        raise FaultyImport(faults)
+
+
+def _why(faults: tuple[Fault, ...]) -> str:
+    return f"; the first of {len(faults)} faults: {faults[0]}" if faults else ""

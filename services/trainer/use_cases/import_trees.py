@@ -1,0 +1,41 @@
+"""`videotree import trees`: video trees with their frames (TRN-1, AGT-3)."""
+
+from services.questions import Fault
+from services.trainer.domain.importing.errors import UnreadableSource
+from services.trainer.use_cases.import_ports import Advance, Imported, LibraryWriter, Trees, no_progress
+from services.trainer.use_cases.import_questions import refuse_faults
+from services.video_tree import TreeFault, parse_tree
+
+
+async def import_trees(
+    library: LibraryWriter, trees: Trees, *, skip_bad: bool = False, force: bool = False, advance: Advance = no_progress
+) -> Imported:
+    """Imports every tree with its frames; all trees are checked before the first is written.
+
+    Raises FaultyImport naming each faulty tree's first fault unless `skip_bad`.
+    """
+    faults = [fault for video_id in trees.video_ids() if (fault := _fault(trees, video_id))]
+    refuse_faults(tuple(faults), skip_bad=skip_bad)
+    faulty = {fault.place for fault in faults}
+    sound = [video_id for video_id in trees.video_ids() if _place(video_id) not in faulty]
+    for done, video_id in enumerate(sound):
+        advance(done, len(sound))
+        await library.put_video(video_id, trees.tree(video_id), force=force)
+        for batch in trees.frame_batches(video_id):
+            await library.put_frames(video_id, batch)
+    advance(len(sound), len(sound))
+    return Imported(0, len(sound), tuple(faults))
+
+
+def _place(video_id: str) -> str:
+    return f"{video_id}/tree.json"
+
+
+def _fault(trees: Trees, video_id: str) -> Fault | None:
+    try:
+        tree = parse_tree(trees.tree(video_id))
+    except (TreeFault, UnreadableSource) as error:
+        return Fault(_place(video_id), str(error))
+    if tree.video_id != video_id:
+        return Fault(_place(video_id), f"videoID is {tree.video_id!r}, not the folder's name")
+    return None
