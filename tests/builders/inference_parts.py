@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,13 @@ class Governed:
     def status(self, name: str = "e1") -> Any:
         """The endpoint's status."""
         return next(s for s in self.parts.operations.list_endpoints() if s.endpoint.name == name)
+
+
+async def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Return once the condition holds; fail when it does not within `seconds`."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.005)
 
 
 def endpoint(base_url: str, name: str = "e1", **fields: Any) -> Endpoint:

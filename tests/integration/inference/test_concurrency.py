@@ -9,7 +9,7 @@ import pytest
 from services.inference.domain.chat import CacheMode, CacheStatus, ChatResult
 from services.inference.domain.errors import EndpointsUnavailable, UpstreamRejected, UpstreamTransient
 from services.inference.domain.outcome import Outcome
-from tests.builders.inference_parts import endpoint, governed, request
+from tests.builders.inference_parts import endpoint, eventually, governed, request
 from tests.fakes.fake_upstream import Hold, Pause, chunk, error_reply, fake_upstream, ok_reply, stream
 
 
@@ -52,12 +52,11 @@ async def test_inf_8_a_cancelled_probe_lets_the_next_caller_probe(tmp_path):
         up.default = stream(Hold(), end=False)
         await asyncio.sleep(0.25)
         probe = asyncio.create_task(model.chat(request("probe")))
-        await asyncio.sleep(0.1)
-        assert up.calls == 1
+        await eventually(lambda: up.calls == 1)
         with pytest.raises(EndpointsUnavailable):
             await model.chat(request("while the probe is out"))
         probe.cancel()
-        await asyncio.sleep(0.1)
+        await eventually(lambda: model.status().in_flight == 0)
         assert model.status().breaker_state == "half_open"
         up.default = ok_reply()
         assert (await model.chat(request("next"))).content == "Hello"
@@ -84,11 +83,11 @@ async def test_inf_8_a_permanent_probe_neither_closes_nor_wedges(tmp_path, statu
 
 async def test_inf_8_a_late_success_from_before_does_not_close(tmp_path):
     async with (
-        fake_upstream(error_reply(503), slow(0.4)) as up,
+        fake_upstream(error_reply(503), slow(1.0)) as up,
         governed(tmp_path, endpoint(up.base_url), fail_threshold=4, cooldown_seconds=0.2) as model,
     ):
         early = asyncio.create_task(model.chat(request("early")))
-        await asyncio.sleep(0.05)
+        await eventually(lambda: up.calls == 1)
         await opened(model, up)
         assert (await early).content == "Hello"
         assert model.status().breaker_state == "half_open"
@@ -100,10 +99,9 @@ async def test_inf_8_opening_sends_away_those_who_wait_for_a_slot(tmp_path):
         governed(tmp_path, endpoint(up.base_url, concurrency_limit=1)) as model,
     ):
         holder = asyncio.create_task(model.chat(request("holder")))
-        await asyncio.sleep(0.05)
+        await eventually(lambda: up.calls == 1)
         waiting = [asyncio.create_task(model.chat(request(f"w{n}"))) for n in range(5)]
-        await asyncio.sleep(0.05)
-        assert model.status().waiting == 5
+        await eventually(lambda: model.status().waiting == 5)
         model.parts.operations.force_open("e1", 30)
         done = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1)
         assert all(isinstance(error, EndpointsUnavailable) for error in done)
@@ -150,12 +148,11 @@ async def test_inf_9_a_cancelled_call_closes_its_upstream_connection_within_a_se
         governed(tmp_path, endpoint(up.base_url)) as model,
     ):
         call = asyncio.create_task(model.chat(request()))
-        await asyncio.sleep(0.1)
+        await eventually(lambda: up.calls == 1)
         cancelled_at = time.monotonic()
         call.cancel()
-        await asyncio.sleep(0.5)
-        assert up.requests[0].closed is not None
-        assert up.requests[0].closed - cancelled_at < 0.5
+        await eventually(lambda: up.requests[0].closed is not None)
+        assert up.requests[0].closed - cancelled_at < 1
 
 
 async def test_inf_7_identical_calls_in_flight_share_one_upstream_call(tmp_path):
@@ -170,7 +167,7 @@ async def test_inf_7_identical_calls_in_flight_share_one_upstream_call(tmp_path)
 async def test_inf_7_a_cancelled_leader_costs_no_second_call(tmp_path):
     async with fake_upstream(slow(0.2)) as up, governed(tmp_path, endpoint(up.base_url)) as model:
         leader = asyncio.create_task(model.chat(request()))
-        await asyncio.sleep(0.05)
+        await eventually(lambda: up.calls == 1)
         followers = [asyncio.create_task(model.chat(request())) for _ in range(19)]
         await asyncio.sleep(0.05)
         leader.cancel()
@@ -185,14 +182,13 @@ async def test_inf_7_the_last_caller_to_leave_ends_the_call(tmp_path):
         governed(tmp_path, endpoint(up.base_url)) as model,
     ):
         calls = [asyncio.create_task(model.chat(request())) for _ in range(3)]
-        await asyncio.sleep(0.1)
+        await eventually(lambda: up.calls == 1)
         for call in calls[:2]:
             call.cancel()
         await asyncio.sleep(0.1)
         assert up.open_connections == 1
         calls[2].cancel()
-        await asyncio.sleep(0.2)
-        assert (up.open_connections, model.status().in_flight) == (0, 0)
+        await eventually(lambda: (up.open_connections, model.status().in_flight) == (0, 0))
         up.default = ok_reply()
         assert (await model.chat(request())).content == "Hello"
 
@@ -232,8 +228,7 @@ async def test_inf_9_closing_a_stream_ends_its_upstream_call(tmp_path):
         async with aclosing(model.stream_chat(request())) as events:
             async for _ in events:
                 break
-        await asyncio.sleep(0.2)
-        assert (up.open_connections, model.status().in_flight) == (0, 0)
+        await eventually(lambda: (up.open_connections, model.status().in_flight) == (0, 0))
         assert model.observer.records[0].outcome is Outcome.CANCELLED
 
 

@@ -133,7 +133,7 @@ async def test_inf_9_a_deadline_of_a_second_ends_the_call_then_and_nothing_comes
         start = time.monotonic()
         with pytest.raises(DeadlineExceeded):
             await model.chat(request(), deadline=now() + 1)
-        assert 0.95 < time.monotonic() - start < 1.2
+        assert 0.95 < time.monotonic() - start < 1.4
         await asyncio.sleep(0.3)
         assert (up.calls, up.open_connections, model.status().in_flight) == (1, 0, 0)
         assert model.observer.attempts == [("e1", Outcome.CANCELLED)]
