@@ -17,7 +17,7 @@ OBJECTS = st.dictionaries(st.text(max_size=6), VALUES, max_size=4)
 PROSE = st.text(alphabet="abc ., \n\"'`", max_size=25)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(OBJECTS, PROSE, PROSE, st.booleans())
 def test_evo_2_the_object_survives_prose_and_fences(
     value: dict[str, object], before: str, after: str, fenced: bool
@@ -27,7 +27,7 @@ def test_evo_2_the_object_survives_prose_and_fences(
     assert read_object(before + body + after, "stop") == value
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(OBJECTS.filter(bool), st.data())
 def test_evo_2_a_truncated_object_is_never_read(value: dict[str, object], data: st.DataObject) -> None:
     written = json.dumps(value)
@@ -39,7 +39,7 @@ def test_evo_2_a_truncated_object_is_never_read(value: dict[str, object], data: 
     raise AssertionError(f"a part was read: {written[:cut]!r}")
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet='{}[]":, ab1\\`\n', max_size=60), st.sampled_from(["stop", "length", ""]))
 def test_qua_13_any_text_gives_an_object_or_a_fault(text: str, finish_reason: str) -> None:
     try:

@@ -21,7 +21,7 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=14).map("".join))
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(TEXTS)
 def test_spans_are_ordered_disjoint_and_inside_the_text(text: str) -> None:
     text = normalise_newlines(text)
@@ -33,7 +33,7 @@ def test_spans_are_ordered_disjoint_and_inside_the_text(text: str) -> None:
     text_sha256(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(TEXTS, st.text(alphabet="ab \n", max_size=20))
 def test_replacing_a_block_of_a_sound_text_changes_nothing_else(text: str, content: str) -> None:
     text = normalise_newlines(text)
