@@ -249,9 +249,8 @@ def _tree(
             length = rng.randint(5, 9)
             below |= _event_nodes(story, video_id, event, time, time + length, pictures, rng)
             time += length
-        told = rng.sample([event.action for event in own], 2)
-        deeds = f"{third_person(told[0])} and {third_person(told[1])}"
-        summary = f"In {story.setting}, the {story.person} {deeds}, among other things."
+        deed = third_person(rng.choice([event.action for event in own]))
+        summary = f"In {story.setting}, the {story.person} {deed} and does {len(own) - 1} other things."
         children = tuple(event.node_id for event in own)
         nodes[scene_id] = Node(scene_id, SCENE, float(start), float(time), summary, (), "", children)
         nodes |= below

@@ -46,6 +46,7 @@ def _situation(conversation: Conversation, world: World, lexicon: Lexicon, draws
         memory=remember(conversation),
         behaviours=behaviours,
         tools=conversation.tools,
+        catalogue=conversation.catalogue,
         lexicon=lexicon,
     )
 

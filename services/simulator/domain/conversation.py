@@ -17,6 +17,7 @@ _OPTION = re.compile(r"^\(?([A-Z])[.):]\s*(.*)$")
 _OBSERVATION = re.compile(r'<observation tool="([^"]*)"([^>]*)>\n?(.*?)\n?</observation>', re.DOTALL)
 _FAULT = re.compile(r"<fault\b[^>]*>\n?(.*?)\n?</fault>", re.DOTALL)
 _SKILL = re.compile(r'<skill name="([^"]*)"[^>]*>\n?(.*?)\n?</skill>', re.DOTALL)
+_CATALOGUE_LINE = re.compile(r"^- ([a-z0-9][a-z0-9._-]*): (.*)$", re.MULTILINE)
 _STEPS_LEFT = re.compile(r'steps_left="(\d+)"')
 
 
@@ -40,10 +41,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """An agent conversation as far as it has gone. `identity` is what all of its turns have in common."""
+    """An agent conversation as far as it has gone.
+
+    `identity` is what all of its turns have in common, `skills` the texts shown so far, `catalogue` the (name,
+    description) of skills that can be read.
+    """
 
     identity: str
     skills: tuple[str, ...]
+    catalogue: tuple[tuple[str, str], ...]
     question: str
     options: tuple[Option, ...]
     overview: str
@@ -91,6 +97,13 @@ def skill_texts(system: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
+def skill_catalogue(system: str) -> tuple[tuple[str, str], ...]:
+    """(name, description) of the skills that a prompt lists instead of showing them."""
+    shown = tag("skills", system)
+    return () if _SKILL.search(shown) else tuple(_CATALOGUE_LINE.findall(shown))
+
+
+@lru_cache(maxsize=256)
 def tools_named(system: str) -> frozenset[str]:
     """The tools that the section `## Tools` of a system prompt describes."""
     section = re.search(r"^## Tools[^\n]*\n(.*?)(?=^## |\Z)", system, re.DOTALL | re.MULTILINE)
@@ -109,7 +122,8 @@ def read_conversation(messages: Sequence[dict[str, Any]]) -> Conversation:
     left = int(found[-1]) if found else int(allowed) - len(steps) if allowed.isdigit() else 99
     return Conversation(
         identity=f"{system}\x1e{first}",
-        skills=skill_texts(system),
+        skills=(*skill_texts(system), *(text for step in steps for text in skill_texts(step.output))),
+        catalogue=skill_catalogue(system),
         question=tag("question", first),
         options=read_options(tag("options", first)),
         overview=tag("overview", first),

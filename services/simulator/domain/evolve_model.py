@@ -147,9 +147,9 @@ def _write_prompt_edits(task: Task, world: World, _lexicon: Lexicon, draws: Draw
 def _rank(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
     """Helpful edits first, harmful ones last, each told by the stock's texts; equals in a drawn order."""
     text = tag("edits", task.text)
-    starts = [(int(found[1] or found[2]), found.start()) for found in _NUMBERED.finditer(text)]
-    ends = [start for _, start in starts[1:]] + [len(text)]
-    parts = {number: text[start:end] for (number, start), end in zip(starts, ends, strict=True)}
+    found = list(_NUMBERED.finditer(text))
+    ends = [*(one.start() for one in found[1:]), len(text)]
+    parts = {int(one[1] or one[2]): text[one.start() : end] for one, end in zip(found, ends, strict=False)}
 
     def quality(number: int) -> int:
         known = [_QUALITY_ORDER[one.quality] for one in world.evolve.proposals if one.text in parts[number]]

@@ -9,7 +9,7 @@ from typing import Any
 from services.simulator.domain.conversation import Option
 from services.simulator.domain.memory import Memory, Seen, attempt
 from services.simulator.domain.reading import Reading
-from services.simulator.domain.words import Lexicon, coverage
+from services.simulator.domain.words import Lexicon, coverage, words
 
 # What the agent's plan says when it shows a behaviour; a judge that reads the trace finds it there.
 PLANS = {
@@ -43,6 +43,7 @@ class Situation:
     memory: Memory
     behaviours: frozenset[str]
     tools: frozenset[str]
+    catalogue: tuple[tuple[str, str], ...]
     lexicon: Lexicon
 
 
@@ -83,6 +84,8 @@ def named_event(situation: Situation) -> Seen | None:
 
 
 def _agenda(s: Situation) -> Iterator[Action]:
+    if s.catalogue:
+        yield Action("read_skill", {"name": _fitting_skill(s)}, "Read the skill that fits the question.")
     if "stop_early" in s.behaviours:
         return
     side = looks_elsewhere(s)
@@ -98,6 +101,12 @@ def _agenda(s: Situation) -> Iterator[Action]:
         yield from _go_to_best(s)
         if "open_scenes" in s.behaviours:
             yield from _open_scenes(s, PLANS["open_scenes"])
+
+
+def _fitting_skill(s: Situation) -> str:
+    """The catalogue's skill whose description shares most words with the question, all words counted."""
+    asked = set(words(s.reading.text))
+    return max(s.catalogue, key=lambda entry: len(asked & set(words(entry[1]))))[0]
 
 
 def _go_to_best(s: Situation) -> Iterator[Action]:

@@ -17,7 +17,9 @@ QUESTION = {
 }
 SKILL = sample_skill("temporal-perception")
 ADVICE = "Open the event directly after the named one."
-TREE = "- p_1 [0s-30s] The potter works.\n  - p_1_a [0s-9s] The potter polishes a tile.\n  - p_1_b [9s-30s] She weighs the powder."
+TREE = """- p_1 [0s-30s] The potter works.
+  - p_1_a [0s-9s] The potter polishes a tile.
+  - p_1_b [9s-30s] She weighs the powder."""
 
 
 def exact(accuracy: float = 1.0) -> World:
@@ -109,7 +111,7 @@ def test_evidence_is_scored_by_what_it_says_of_the_answer(evidence: str, low: fl
 def test_malformed_answers_come_in_the_share_the_world_says() -> None:
     world = World(judge=JudgeWorld(1.0, 1.0))
     messages = [{"role": "user", "content": rendered("diagnose.score", **QUESTION)}]
-    with pytest.raises(ValueError, match="JSON|Unterminated|Expecting"):
+    with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
         json.loads(answer_as_judge(messages, None, world, Lexicon()))
 
 
