@@ -11,6 +11,7 @@ from services.evolver.domain.leaks import NO_LEAKS, LeakIndex
 from services.skills import block_spans, fence_spans, front_matter_span, marker_faults, normalise_newlines, open_fence
 
 MIN_RATIO, MAX_RATIO = 0.3, 2.0
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
 
 
@@ -76,15 +77,15 @@ def _duplicates(before: str, after: str) -> Iterator[Violation]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield paragraphs and list items outside front matter and fences, blank space and list markers aside."""
+    """Yield paragraphs and list items outside front matter, fences and comments, blank space and list markers aside."""
     visible, end = [], front_matter_span(text).end
     for fence in fence_spans(text):
         visible.append(text[end : max(end, fence.start)])
         end = max(end, fence.end)
-    for block in re.split(r"\n[ \t]*\n", "\n\n".join([*visible, text[end:]])):
+    for block in re.split(r"\n[ \t]*\n", _COMMENT.sub("\n\n", "\n\n".join([*visible, text[end:]]))):
         for item in _ITEM.split(block):
             words = " ".join(item.split()).casefold()
-            if re.search(r"\w", words) and not words.startswith("<!--"):
+            if re.search(r"\w", words):
                 yield words
 
 
