@@ -9,11 +9,12 @@ from functools import lru_cache
 _WORD = re.compile(r"[a-z0-9]+")
 _STOP_WORDS = frozenset(
     _WORD.findall("""
-    a an and any are as at be because been being both but by can could did do does doing during each for from had has
-    have he her hers him his i if in into is it its itself just may might more most of off on once only onto or other our
-    out over own same she should so some such than that the their them then there these they this those through to too under
-    until up very was we were what when where which while who whom why will with would you your video how many s t
-    shown seen appears appear show shows following option options""")
+    a an and any are as at be because been being both but by can could did do does doing during each for from
+    had has have he her hers him his i if in into is it its itself just may might more most of off on once only
+    onto or other our out over own same she should so some such than that the their them then there these they
+    this those through to too under until up very was we were what when where which while who whom why will with
+    would you your video how many s t shown seen appears appear show shows following option options
+    """)
 )
 _NUMBER_WORDS = {
     word: str(value)

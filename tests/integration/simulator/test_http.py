@@ -171,7 +171,7 @@ async def test_sim_2_a_reset_comes_after_the_chunks_asked_for(
 
 async def _collect(response: aiohttp.ClientResponse, seen: list[bytes]) -> None:
     async for piece in response.content.iter_any():
-        seen.append(piece)
+        seen += [piece]
 
 
 async def test_sim_2_a_clean_cut_has_no_terminal_signal(simulator: Process, client: aiohttp.ClientSession) -> None:
