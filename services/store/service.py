@@ -31,6 +31,7 @@ from services.store.use_cases.backups import BackupWorkspaces
 from services.store.use_cases.commits import Commits
 from services.store.use_cases.library import Library
 from services.store.use_cases.manifests import ManifestProjection
+from services.store.use_cases.named_workspaces import NamedWorkspaces
 from services.store.use_cases.pools import FrozenPools
 from services.store.use_cases.ports import Backups, Clock, Folder, Ledger, LedgerFolders
 from services.store.use_cases.runs import Runs
@@ -62,24 +63,23 @@ class Ports:
 
 def service_parts(ports: Ports, projection: ManifestProjection, close: Callable[[], Awaitable[None]]) -> ServiceParts:
     """Return the store's servicers on these ports, ready to be served."""
+    workspaces = NamedWorkspaces(ports.workspaces)
     library = Library(ports.library)
-    seeds = Seeds(ports.seeds, ports.workspaces, ports.clock)
+    seeds = Seeds(ports.seeds, workspaces, ports.clock)
     does = WorkspaceUseCases(
-        workspaces=Workspaces(ports.workspaces, seeds, library, projection, ports.clock),
-        pools=FrozenPools(ports.workspaces, projection),
+        workspaces=Workspaces(workspaces, seeds, library, projection, ports.clock),
+        pools=FrozenPools(workspaces, projection),
         seeds=seeds,
-        backups=BackupWorkspaces(ports.workspaces, ports.backups, projection, ports.clock),
+        backups=BackupWorkspaces(workspaces, ports.backups, projection, ports.clock),
     )
     columns = tuple(field.name for field in prediction_pb2.Prediction.DESCRIPTOR.fields)
-    runs = Runs(ports.workspaces, ports.own_log, ports.clock, columns)
-    training = TrainingServicer(
-        Commits(ports.workspaces, projection, ports.clock), TrainingRecords(ports.workspaces, ports.clock)
-    )
+    runs = Runs(workspaces, ports.own_log, ports.clock, columns)
+    training = TrainingServicer(Commits(workspaces, projection, ports.clock), TrainingRecords(workspaces, ports.clock))
 
     def register(server: grpc.aio.Server) -> None:
         library_service_pb2_grpc.add_LibraryServiceServicer_to_server(LibraryServicer(library), server)
         workspace_service_pb2_grpc.add_WorkspaceServiceServicer_to_server(WorkspaceServicer(does), server)
-        versions = VersionServicer(Versions(ports.workspaces, ports.clock))
+        versions = VersionServicer(Versions(workspaces, ports.clock))
         version_service_pb2_grpc.add_VersionServiceServicer_to_server(versions, server)
         run_service_pb2_grpc.add_RunServiceServicer_to_server(RunServicer(runs), server)
         training_service_pb2_grpc.add_TrainingServiceServicer_to_server(training, server)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from services.store.domain.errors import InvalidRequest, PoolsAlreadyFrozen, PoolsMismatch
 from services.store.domain.fingerprints import readable_json, sha256_hex
-from services.store.domain.names import row_key
+from services.store.domain.names import row_key, run_name
 
 POOLS_FILE = "pools.json"
 SPLIT_MANIFEST_FILE = "split_manifest.json"
@@ -48,7 +48,7 @@ def checked_pools(pools: Pools) -> Pools:
 
     No unit or question stands twice, and no video straddles two pools.
     """
-    row_key(pools.baseline_run_id, "pools.baseline_run_id")
+    run_name(pools.baseline_run_id, "pools.baseline_run_id")
     if not pools.units:
         raise InvalidRequest("pools hold no unit", field="pools.units")
     units: set[str] = set()

@@ -9,7 +9,7 @@ from typing import Any
 
 from services.store.domain.errors import InvalidRequest, StaleEtag, UnknownManifestKey
 from services.store.domain.fingerprints import canonical_json, sha256_hex
-from services.store.domain.names import version_name
+from services.store.domain.names import component, version_name
 
 CURRENT_KEYS = ("videos", "questions", "skills", "prompts")
 BEST_KINDS = ("hard", "mixed")
@@ -79,6 +79,7 @@ def with_current(manifest: Manifest, changes: Mapping[str, str]) -> Manifest:
     for key in changes:
         if key not in CURRENT_KEYS:
             raise UnknownManifestKey(f"current has no key {key!r}, only {', '.join(CURRENT_KEYS)}", field="current")
+        component(changes[key], "current")
     return replace(manifest, current={**manifest.current, **changes})
 
 

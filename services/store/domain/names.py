@@ -49,6 +49,14 @@ def version_name(value: str, field: str) -> str:
     return value
 
 
+def run_name(value: str, field: str) -> str:
+    """Return `value` if it can name a run: a row key that could never be read as a path; else raise InvalidName."""
+    row_key(value, field)
+    if "/" in value or "\\" in value or ".." in value or value.startswith("."):
+        raise InvalidName(f"{field} {value!r} may not hold '/', a backslash or '..', nor begin with '.'", field=field)
+    return value
+
+
 def row_key(value: str, field: str) -> str:
     """Return `value` if it can be part of a natural key: not empty, at most 512 characters, nothing unprintable."""
     if not value or len(value) > MAX_KEY_CHARS:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from services.store.domain.errors import InvalidRequest
-from services.store.domain.names import row_key
+from services.store.domain.names import row_key, run_name
 from services.store.domain.tables import KEYS, NUMBER_COLUMNS
 
 # Evidence is a product of likelihood ratios and may leave the range of a double.
@@ -30,6 +30,8 @@ def checked_row(table: str, row: Mapping[str, object], field: str) -> None:
         value = row[column]
         if column in NUMBER_COLUMNS:
             _check_number_key(value, f"{field}.{column}")
+        elif column == "run_id":
+            run_name(str(value or ""), f"{field}.{column}")
         else:
             row_key(str(value or ""), f"{field}.{column}")
     for column in _NEVER_EMPTY:
@@ -38,6 +40,9 @@ def checked_row(table: str, row: Mapping[str, object], field: str) -> None:
     for name, value in row.items():
         if isinstance(value, str):
             _check_text(name, value, field)
+        elif isinstance(value, list):
+            for text in value:
+                _check_text(name, text, field)
         elif isinstance(value, float) and not math.isfinite(value):
             _check_infinite(name, value, field)
 

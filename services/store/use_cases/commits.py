@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from services.store.domain.errors import InvalidRequest, StaleParent
 from services.store.domain.estimates import observed
 from services.store.domain.manifest import BestEntry, Manifest, parse_manifest, with_best, with_current
-from services.store.domain.names import row_key
+from services.store.domain.names import row_key, run_name
 from services.store.domain.rows import checked_row, checked_rows
 from services.store.domain.step_keys import gate_run_prefix, rollout_run_id
 from services.store.domain.tables import STEP_DECISIONS
@@ -232,7 +232,7 @@ def _observe(transaction: LedgerTransaction, run_id: str, epoch: int, observatio
 
 
 def _check_place(run_id: str, epoch: int, step: int) -> None:
-    row_key(run_id, "run_id")
+    run_name(run_id, "run_id")
     if epoch < -1:
         raise InvalidRequest("epoch is below -1", field="epoch")
     if step < 0:

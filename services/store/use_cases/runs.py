@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from services.store.domain.errors import InvalidRequest, NotFound
-from services.store.domain.names import row_key
+from services.store.domain.names import run_name
 from services.store.domain.rows import checked_json_object, checked_row, checked_rows
 from services.store.domain.step_keys import GATE_MARK
 from services.store.use_cases.paging import Page, PageRequest, row_chunks, row_page
@@ -63,7 +63,7 @@ class Runs:
         end = {"finished_time": self._clock(), "status": status, "status_detail": detail}
 
         def finish(transaction: LedgerTransaction) -> Row:
-            row = {**_found(transaction.get("runs", {"run_id": row_key(run_id, "run_id")}), run_id), **end}
+            row = {**_found(transaction.get("runs", {"run_id": run_name(run_id, "run_id")}), run_id), **end}
             checked_row("runs", row, "run")
             transaction.upsert("runs", [row])
             return row
@@ -73,7 +73,7 @@ class Runs:
     async def get(self, workspace: str, run_id: str) -> Row:
         """Return a run's row; raises NotFound."""
         folder = await self._workspaces.open(workspace)
-        key = {"run_id": row_key(run_id, "run_id")}
+        key = {"run_id": run_name(run_id, "run_id")}
         return _found(await folder.ledger.read(lambda reader: reader.get("runs", key)), run_id)
 
     async def page(self, workspace: str, kind: str, include_gate_runs: bool, request: PageRequest) -> Page[Row]:
@@ -104,7 +104,7 @@ class Runs:
     async def prediction_chunks(self, workspace: str, run_id: str, brief: bool) -> AsyncIterator[list[Row]]:
         """Yield all predictions of a run by question, a few hundred at a time, so that memory stays flat."""
         folder = await self._workspaces.open(workspace)
-        query = self._predictions(PredictionFilter(row_key(run_id, "run_id"), (), True, brief))
+        query = self._predictions(PredictionFilter(run_name(run_id, "run_id"), (), True, brief))
         async for rows in row_chunks(folder.ledger, query, STREAM_ROWS):
             yield rows
 
@@ -113,7 +113,7 @@ class Runs:
     ) -> Page[Row]:
         """Return a run's traces by (run, question, step)."""
         folder = await self._workspaces.open(workspace)
-        query = Query("traces", equal={"run_id": row_key(run_id, "run_id")}, one_of=_questions(question_ids))
+        query = Query("traces", equal={"run_id": run_name(run_id, "run_id")}, one_of=_questions(question_ids))
         return await row_page(folder.ledger, query, request)
 
     async def append_llm_calls(self, workspace: str, calls: Sequence[Row]) -> None:
@@ -142,7 +142,7 @@ class Runs:
         everything = not wanted.run_id
         return Query(
             "predictions",
-            equal={} if everything else {"run_id": row_key(wanted.run_id, "run_id")},
+            equal={} if everything else {"run_id": run_name(wanted.run_id, "run_id")},
             one_of=_questions(wanted.question_ids),
             not_containing={"run_id": GATE_MARK} if everything and not wanted.include_gate_runs else {},
             columns=self._brief_columns if wanted.brief else (),

@@ -11,7 +11,7 @@ from services.store.domain.baseline import first_per_question
 from services.store.domain.errors import InvalidRequest, NotFound, PoolsMismatch, PreconditionFailed
 from services.store.domain.fingerprints import readable_json
 from services.store.domain.frozen_pools import POOLS_FILE, SPLIT_MANIFEST_FILE
-from services.store.domain.names import lower_component, row_key
+from services.store.domain.names import lower_component, run_name
 from services.store.domain.seed import Seed, parse_seed
 from services.store.use_cases.manifests import read_manifest
 from services.store.use_cases.paging import Page, PageRequest, name_page, row_chunks
@@ -67,7 +67,7 @@ class Seeds:
         the split rests on another baseline run.
         """
         lower_component(request.name, "name")
-        row_key(request.source_run_id, "source_run_id")
+        run_name(request.source_run_id, "source_run_id")
         source = await self._workspaces.open(request.source_workspace)
         manifest = await source.ledger.read(read_manifest)
         pools = await self._frozen(source, manifest.pools_sha256, request) if request.with_pools else None

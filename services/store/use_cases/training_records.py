@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from services.store.domain import page_tokens
 from services.store.domain.errors import InvalidRequest, NotFound
 from services.store.domain.fingerprints import require_same
-from services.store.domain.names import row_key
+from services.store.domain.names import row_key, run_name
 from services.store.domain.rows import checked_json_object, checked_row, checked_rows
 from services.store.domain.tables import KEYS
 from services.store.use_cases.paging import Page, PageRequest, row_page
@@ -47,7 +47,7 @@ class TrainingRecords:
     async def load_checkpoint(self, workspace: str, run_id: str, fingerprints: Mapping[str, str] | None) -> Row:
         """Return a run's checkpoint; raises NotFound, FingerprintMismatch naming each key that differs."""
         folder = await self._workspaces.open(workspace)
-        key = {"run_id": row_key(run_id, "run_id")}
+        key = {"run_id": run_name(run_id, "run_id")}
         row = await folder.ledger.read(lambda reader: reader.get("checkpoints", key))
         if row is None:
             raise NotFound("checkpoint of run", run_id, field="run_id")
@@ -58,12 +58,12 @@ class TrainingRecords:
     async def run_page(self, workspace: str, table: str, run_id: str, request: PageRequest) -> Page[Row]:
         """Return a run's rows of one table in the order of its key."""
         folder = await self._workspaces.open(workspace)
-        return await row_page(folder.ledger, Query(table, equal={"run_id": row_key(run_id, "run_id")}), request)
+        return await row_page(folder.ledger, Query(table, equal={"run_id": run_name(run_id, "run_id")}), request)
 
     async def run_rows(self, workspace: str, table: str, run_id: str) -> list[Row]:
         """Return all of a run's rows of a table that holds a few an epoch, in the order of its key."""
         folder = await self._workspaces.open(workspace)
-        query = Query(table, equal={"run_id": row_key(run_id, "run_id")})
+        query = Query(table, equal={"run_id": run_name(run_id, "run_id")})
         return await folder.ledger.read(lambda reader: reader.find(query))
 
     async def put_holdout_eval(self, workspace: str, row: Row) -> Row:
@@ -105,7 +105,7 @@ class TrainingRecords:
     async def diagnosis_page(self, workspace: str, run_id: str, request: PageRequest) -> DiagnosisPage:
         """Return the diagnosis rows of a run, whole questions at a time, by question id."""
         folder = await self._workspaces.open(workspace)
-        row_key(run_id, "run_id")
+        run_name(run_id, "run_id")
         mark = page_tokens.query_mark("diagnosis", {"run_id": run_id})
         after = page_tokens.decode(mark, request.token, (str,))
         limit = request.limit
@@ -131,7 +131,7 @@ class TrainingRecords:
     async def baseline_diagnosis_page(self, workspace: str, run_id: str, request: PageRequest) -> Page[Row]:
         """Return offline diagnoses by fingerprint, of one run or (empty) of all."""
         folder = await self._workspaces.open(workspace)
-        query = Query("baseline_diagnosis", equal={"run_id": row_key(run_id, "run_id")} if run_id else {})
+        query = Query("baseline_diagnosis", equal={"run_id": run_name(run_id, "run_id")} if run_id else {})
         return await row_page(folder.ledger, query, request)
 
 

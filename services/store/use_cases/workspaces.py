@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from services.store.domain.errors import InvalidRequest, NotFound
 from services.store.domain.manifest import BestEntry, Manifest, require_etag, with_best, with_current, with_run
-from services.store.domain.names import lower_component, row_key
+from services.store.domain.names import lower_component, run_name
 from services.store.use_cases.library import Library
 from services.store.use_cases.manifests import ManifestProjection, read_manifest, save_manifest
 from services.store.use_cases.paging import Page, PageRequest, name_page
@@ -52,7 +52,6 @@ class Workspaces:
 
         Raises AlreadyExists without force, NotFound for the seed or question set, InvalidRequest for a bad file.
         """
-        lower_component(name, "name")
         fill = await self._from_seed(name, origin) if isinstance(origin, str) else await self._from_files(name, origin)
         folder = await self._workspaces.create(name, fill, replace=force)
         return await folder.ledger.read(read_manifest)
@@ -95,7 +94,7 @@ class Workspaces:
 
     async def record_run(self, workspace: str, run_id: str) -> Manifest:
         """Append a snapshot of `current`; the same run twice is one entry."""
-        row_key(run_id, "run_id")
+        run_name(run_id, "run_id")
         now = self._clock()
         return await self._change(workspace, None, lambda manifest, _: with_run(manifest, run_id, now))
 
