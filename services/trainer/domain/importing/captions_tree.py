@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
-from services.trainer.domain.importing.extract import content_words, difference, summary, word_weights
+from services.trainer.domain.importing.extract import Caption, difference, read_caption, summary, word_weights
 from services.trainer.domain.importing.segments import PieceLength, cut
 from services.video_tree import EVENT, FRAME, SCENE, Node, VideoTree
 
@@ -25,8 +25,8 @@ class CaptionFault(ValueError):
 @dataclass(frozen=True, slots=True)
 class _Frame:
     second: int
-    caption: str
-    words: frozenset[str]
+    text: str
+    caption: Caption
 
 
 def parse_captions(content: bytes) -> dict[int, str]:
@@ -55,10 +55,10 @@ def captions_tree(video_id: str, captions: Mapping[int, str]) -> VideoTree:
     One L3 node a caption. Boundaries of events and scenes lie where neighbours' words differ most, with lengths near
     5 s and 30 s. Texts of events and scenes are sentences of their captions.
     """
-    frames = [_Frame(second, caption, content_words(caption)) for second, caption in captions.items()]
-    weights = word_weights([frame.words for frame in frames])
-    events = _pieces([frame.words for frame in frames], _EVENT_SECONDS)
-    event_words = [frozenset[str]().union(*(frames[at].words for at in range(*event))) for event in events]
+    frames = [_Frame(second, text, read_caption(text)) for second, text in captions.items()]
+    weights = word_weights([frame.caption.words for frame in frames])
+    events = _pieces([frame.caption.words for frame in frames], _EVENT_SECONDS)
+    event_words = [frozenset[str]().union(*(frames[at].caption.words for at in range(*event))) for event in events]
     scenes = _pieces(event_words, _SCENE_EVENTS)
     nodes: dict[str, Node] = {}
     for number, (first, end) in enumerate(scenes):
@@ -97,7 +97,7 @@ def _node(
 
 def _frame_node(video_id: str, frame: _Frame) -> Node:
     node_id = _id(video_id, FRAME, frame.second)
-    return Node(node_id, FRAME, float(frame.second), float(frame.second + 1), frame.caption, (), "", ())
+    return Node(node_id, FRAME, float(frame.second), float(frame.second + 1), frame.text, (), "", ())
 
 
 def _id(video_id: str, level: int, number: int) -> str:

@@ -28,13 +28,28 @@ _NEWS = 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
-    """`scale` turns the weight of its new words into its worth."""
+class Sentence:
+    """A sentence of a caption; `scale` turns the weight of its news into its worth, `leads` says it is the first."""
 
     text: str
     words: frozenset[str]
     leads: bool
     scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """A caption read once: its sentences, and the content words of all of them."""
+
+    sentences: tuple[Sentence, ...]
+    words: frozenset[str]
+
+
+def read_caption(text: str) -> Caption:
+    """The sentences of a caption, without the phrase that every caption opens with."""
+    plain = [words for part in _SENTENCE_END.split(text.strip()) if (words := _plain(part))]
+    sentences = tuple(_sentence(part, leads=number == 0) for number, part in enumerate(plain))
+    return Caption(sentences, frozenset[str]().union(*(sentence.words for sentence in sentences)))
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -54,7 +69,7 @@ def word_weights(texts: Sequence[frozenset[str]]) -> Mapping[str, float]:
     return {word: math.log1p(len(texts) / count) for word, count in counts.items()}
 
 
-def summary(captions: Sequence[str], weights: Mapping[str, float], most_chars: int) -> str:
+def summary(captions: Sequence[Caption], weights: Mapping[str, float], most_chars: int) -> str:
     """Sentences of the captions, at most `most_chars` long in all (one sentence at least).
 
     Sentences are taken greedily by the weight of the words that they add per square root of their length (maximum
@@ -63,15 +78,15 @@ def summary(captions: Sequence[str], weights: Mapping[str, float], most_chars: i
     less than a third is new is left out. Ties go to the earlier one. The text begins with the chosen first sentences
     by time; the details follow by time.
     """
-    sentences = _sentences(captions)
-    support = Counter(word for caption in captions for word in content_words(caption))
+    sentences = _different([sentence for caption in captions for sentence in caption.sentences])
+    support = Counter(word for caption in captions for word in caption.words)
     value = {word: weights.get(word, 1.0) * math.sqrt(count) for word, count in support.items()}
     chosen = _chosen(sentences, value, most_chars)
     in_order = sorted(chosen, key=lambda place: (not sentences[place].leads, place))
     return " ".join(sentences[place].text for place in in_order)
 
 
-def _chosen(sentences: Sequence[_Sentence], value: Mapping[str, float], most_chars: int) -> list[int]:
+def _chosen(sentences: Sequence[Sentence], value: Mapping[str, float], most_chars: int) -> list[int]:
     """Lazy greedy selection (Minoux 1978): a sentence's worth only falls, so the best one known may be stale."""
     waiting = [(-sentence.scale * _weight(sentence.words, value), place) for place, sentence in enumerate(sentences)]
     heapq.heapify(waiting)
@@ -92,20 +107,17 @@ def _chosen(sentences: Sequence[_Sentence], value: Mapping[str, float], most_cha
     return chosen
 
 
-def _sentences(captions: Sequence[str]) -> list[_Sentence]:
-    """The different sentences in order of first appearance, without the phrase that every caption opens with."""
-    found: dict[str, _Sentence] = {}
-    for caption in captions:
-        for number, sentence in enumerate(_SENTENCE_END.split(caption.strip())):
-            text = _plain(sentence)
-            if text and text not in found:
-                found[text] = _Sentence(text, content_words(text), number == 0, _scale(text, leads=number == 0))
-    return list(found.values())
+def _different(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Each text once, where it stands first."""
+    first: dict[str, Sentence] = {}
+    for sentence in sentences:
+        first.setdefault(sentence.text, sentence)
+    return list(first.values())
 
 
-def _scale(text: str, *, leads: bool) -> float:
+def _sentence(text: str, *, leads: bool) -> Sentence:
     factor = (_LEAD_BONUS if leads else 1.0) * (_MOOD_MALUS if _MOOD.search(text) else 1.0)
-    return factor / math.sqrt(len(text))
+    return Sentence(text, content_words(text), leads, factor / math.sqrt(len(text)))
 
 
 def _plain(sentence: str) -> str:

@@ -1,0 +1,175 @@
+"""TRN-1: an import is whole or not at all."""
+
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from services.questions import ParsedQuestions
+from services.trainer.adapters.caption_archive import open_captions
+from services.trainer.adapters.tree_folders import TreeFolders
+from services.trainer.domain.errors import ServiceFailed
+from services.trainer.domain.importing.errors import FaultyImport, UnreadableSource
+from services.trainer.domain.importing.gathering import Reading
+from services.trainer.domain.importing.questions_jsonl import parse_questions_jsonl
+from services.trainer.use_cases.import_nextqa import import_nextqa
+from services.trainer.use_cases.import_questions import import_questions
+from services.trainer.use_cases.import_trees import import_trees
+from services.video_tree import parse_tree
+from tests.builders.real_data import real_data
+from tests.builders.videos import tree_json
+from tests.fakes.in_memory_library import InMemoryLibrary
+
+GOOD = {
+    "question_id": "q1",
+    "video_id": "v1",
+    "task_type": "T",
+    "question": "?x",
+    "options": ["a", "b"],
+    "answer": "A",
+}
+HEAD = "video,frame_count,width,height,question,answer,qid,type,a0,a1,a2,a3,a4\n"
+
+
+def reads(*records: object) -> object:
+    content = "\n".join(json.dumps(record) for record in records).encode()
+
+    def read(reading: Reading) -> ParsedQuestions:
+        return parse_questions_jsonl(content, reading)
+
+    return read
+
+
+async def test_trn_1_faults_are_all_listed_and_nothing_is_imported() -> None:
+    library = InMemoryLibrary(["v1"])
+    bad = [{**GOOD, "question_id": "q2", "answer": "Z"}, {**GOOD, "question_id": "q3", "video_id": "v9"}, GOOD]
+    with pytest.raises(FaultyImport) as caught:
+        await import_questions(library, reads(GOOD, *bad), "d")  # type: ignore[arg-type]
+    assert [fault.place for fault in caught.value.faults] == ["line 2", "line 3", "line 4"]
+    assert library.writes == []
+
+
+async def test_trn_1_skip_bad_imports_the_rest_and_says_what_it_left() -> None:
+    library = InMemoryLibrary(["v1"])
+    imported = await import_questions(library, reads(GOOD, {**GOOD, "answer": "Z"}), "d", skip_bad=True)  # type: ignore[arg-type]
+    assert (imported.question_count, imported.video_count, len(imported.left_out)) == (1, 1, 1)
+    assert [question.question_id for question in library.datasets["d"]] == ["q1"]
+    with pytest.raises(UnreadableSource, match="no question to import"):
+        await import_questions(library, reads({**GOOD, "answer": "Z"}), "e", skip_bad=True)  # type: ignore[arg-type]
+
+
+async def test_trn_1_text_only_sets_need_no_videos() -> None:
+    library = InMemoryLibrary()
+    text = {"id": "t1", "question": "?", "options": ["a", "b"], "answer": "B"}
+    await import_questions(library, reads(text), "d", text_only=True, task_type="Science")  # type: ignore[arg-type]
+    assert library.datasets["d"][0].task_type == "Science"
+
+
+def captions_zip(path: Path, files: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("all/", "")
+        for name, content in files.items():
+            archive.writestr(f"all/{name}_cap.json", content)
+    return path
+
+
+async def test_trn_1_nextqa_writes_trees_before_the_questions_that_name_them(tmp_path: Path) -> None:
+    path = captions_zip(tmp_path / "c.zip", {"77": '{"0": "A dog."}', "78": '{"0": "A cat."}'})
+    library, steps = InMemoryLibrary(), []
+    with open_captions(path) as captions:
+        imported = await import_nextqa(
+            library,
+            (HEAD + "77,1,1,1,why,0,1,CW,a,b,c,d,e\n").encode(),
+            captions,
+            "n",
+            advance=lambda done, total: steps.append((done, total)),
+        )
+    assert library.writes == ["video 77", "questions n"]
+    assert (imported.question_count, imported.video_count, steps) == (1, 1, [(1, 1)])
+
+
+async def test_trn_1_nextqa_lists_faults_of_captions_and_questions_together(tmp_path: Path) -> None:
+    (tmp_path / "77_cap.json").write_text('{"0": ""}')
+    (tmp_path / "78.json").write_text('{"0": "A cat."}')
+    rows = "77,1,1,1,why,0,1,CW,a,b,c,d,e\n78,1,1,1,why,0,1,CW,a,b,c,d,e\n"
+    library = InMemoryLibrary()
+    with open_captions(tmp_path) as captions:
+        with pytest.raises(FaultyImport) as caught:
+            await import_nextqa(library, (HEAD + rows).encode(), captions, "n")
+        assert [fault.place for fault in caught.value.faults] == ["captions of 77", "line 2"]
+        assert library.writes == []
+        imported = await import_nextqa(library, (HEAD + rows).encode(), captions, "n", skip_bad=True)
+    assert library.writes == ["video 78", "questions n"]
+    assert len(imported.left_out) == 2
+
+
+async def test_trn_1_a_failed_write_ends_the_import_before_the_questions(tmp_path: Path) -> None:
+    class Refusing(InMemoryLibrary):
+        async def put_video(self, video_id: str, tree_json: bytes, *, force: bool) -> None:
+            raise ServiceFailed("store", "ALREADY_EXISTS", "another tree")
+
+    path = captions_zip(tmp_path / "c.zip", {"77": '{"0": "A dog."}'})
+    library = Refusing()
+    with open_captions(path) as captions, pytest.raises(ServiceFailed, match="another tree"):
+        await import_nextqa(library, (HEAD + "77,1,1,1,why,0,1,CW,a,b,c,d,e\n").encode(), captions, "n")
+    assert library.datasets == {}
+
+
+async def test_trn_1_summarise_asks_for_events_and_then_scenes(tmp_path: Path) -> None:
+    class Shouting:
+        async def summary(self, time: str, descriptions: Sequence[str], most_chars: int) -> str:
+            return f"{time} {' '.join(descriptions)}".upper()[:most_chars]
+
+    path = captions_zip(tmp_path / "c.zip", {"77": '{"0": "A dog.", "1": "A dog."}'})
+    library = InMemoryLibrary()
+    with open_captions(path) as captions:
+        rows = (HEAD + "77,1,1,1,why,0,1,CW,a,b,c,d,e\n").encode()
+        await import_nextqa(library, rows, captions, "n", summariser=Shouting())
+    tree = parse_tree(library.trees["77"])
+    assert tree.at_level(2)[0].text == "0S-2S A DOG. A DOG."
+    assert tree.at_level(1)[0].text == "0S-2S 0S-2S A DOG. A DOG."
+
+
+def video_folder(root: Path, video_id: str, content: bytes, frames: int = 0) -> None:
+    (root / video_id / "frames").mkdir(parents=True)
+    (root / video_id / "tree.json").write_bytes(content)
+    for number in range(frames):
+        (root / video_id / "frames" / f"L3_{number}.jpg").write_bytes(bytes([number]))
+
+
+async def test_trn_1_trees_are_all_checked_before_the_first_is_written(tmp_path: Path) -> None:
+    video_folder(tmp_path, "v1", tree_json(video_id="v1"), frames=20)
+    video_folder(tmp_path, "v2", b"{")
+    video_folder(tmp_path, "v3", tree_json(video_id="v1"))
+    library = InMemoryLibrary()
+    with pytest.raises(FaultyImport) as caught:
+        await import_trees(library, TreeFolders(tmp_path))
+    assert [fault.place for fault in caught.value.faults] == ["v2/tree.json", "v3/tree.json"]
+    assert library.writes == []
+    imported = await import_trees(library, TreeFolders(tmp_path), skip_bad=True)
+    assert (imported.video_count, library.writes, len(library.frames["v1"])) == (1, ["video v1"], 20)
+
+
+def test_trn_1_frames_come_in_batches_that_fit_a_message(tmp_path: Path) -> None:
+    video_folder(tmp_path, "v1", tree_json(), frames=40)
+    batches: Iterator[list[tuple[str, bytes]]] = TreeFolders(tmp_path).frame_batches("v1")
+    assert [len(batch) for batch in batches] == [16, 16, 8]
+
+
+def test_trn_1_sources_that_cannot_be_read_say_so(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableSource, match=r"tree\.json"):
+        TreeFolders(tmp_path)
+    (tmp_path / "no.zip").write_bytes(b"no zip")
+    with pytest.raises(UnreadableSource, match="neither a folder nor a ZIP"), open_captions(tmp_path / "no.zip"):
+        pass
+
+
+@pytest.mark.slow
+async def test_trn_1_the_real_nextqa_set_is_imported_whole() -> None:
+    library = InMemoryLibrary()
+    with open_captions(real_data("nextqa/nextqa_allcaps_1fps.zip")) as captions:
+        content = real_data("nextqa/nextqa_val.csv").read_bytes()
+        imported = await import_nextqa(library, content, captions, "nextqa")
+    assert (imported.question_count, imported.video_count, imported.left_out) == (4996, 570, ())
