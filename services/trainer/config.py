@@ -13,6 +13,9 @@ from services.trainer.domain.budget import BudgetLimits
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.split import SplitParameters
 
+DEFAULT_TEST_SHARE = 5
+"""One question in so many is held out where `test_size` is absent."""
+
 
 class TrainerConfig(Section):
     """How the trainer reaches the services and how it trains. Sizes of batches, pools and ladders are in units."""
@@ -35,7 +38,7 @@ class TrainerConfig(Section):
     concurrency: int = Field(32, ge=1, le=4096, description="Questions in flight at once")
 
     seed: int = Field(0, ge=0, description="Seed of the test draw and of the batch order")
-    test_size: int = Field(0, ge=0, description="Questions held out for the test")
+    test_size: int | None = Field(None, ge=0, description="Questions held out for the test; absent takes a fifth")
     val_ratio: float = Field(0.4, gt=0, lt=1, description="Val's share of the questions outside test")
     val_wrong_min: int = Field(20, ge=0, description="Wrong baseline answers that val must hold")
 
@@ -86,9 +89,10 @@ class TrainerConfig(Section):
             **{each.name: getattr(self, each.name) for each in dataclasses.fields(TrainingSettings)}
         )
 
-    def split_parameters(self) -> SplitParameters:
-        """The parameters of the split."""
-        return SplitParameters(self.test_size, self.val_ratio, self.val_wrong_min, self.seed)
+    def split_parameters(self, question_count: int) -> SplitParameters:
+        """The parameters of the split of `question_count` questions."""
+        test_size = question_count // DEFAULT_TEST_SHARE if self.test_size is None else self.test_size
+        return SplitParameters(test_size, self.val_ratio, self.val_wrong_min, self.seed)
 
     def budget_limits(self) -> BudgetLimits:
         """The limits on what one command may spend."""

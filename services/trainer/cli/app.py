@@ -7,7 +7,9 @@ import sys
 
 import typer
 
+from services.trainer.cli.imports import app as import_app
 from services.trainer.cli.output import print_line
+from services.trainer.cli.prepare import baseline, diagnose, seed_app, split
 from services.trainer.cli.running import DEBUG_VARIABLE
 from services.trainer.cli.train import train
 
@@ -18,7 +20,7 @@ A skill is a Markdown file; an edit of it is kept only when a statistical gate c
 With your own model (any OpenAI-compatible endpoint in LLM_BASE_URL, LLM_MODEL, LLM_API_KEY):
   1. videotree import questions FILE --dataset NAME     read a question set (and: videotree import trees DIR)
   2. videotree doctor                                   check services, endpoints and data, with a fix for each fault
-  3. videotree train                                    after: baseline, diagnose, split, seed create
+  3. videotree train                                    baseline, diagnosis and split first, where they are missing
 
 Without a model:
   videotree train --demo                                the bundled sample and a simulated model, in about a minute
@@ -45,6 +47,11 @@ def root(
 
 
 app.command()(train)
+app.command()(baseline)
+app.command()(diagnose)
+app.command()(split)
+app.add_typer(seed_app, name="seed")
+app.add_typer(import_app, name="import")
 
 
 def main() -> int:

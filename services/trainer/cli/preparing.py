@@ -15,6 +15,7 @@ from services.trainer.use_cases.ports import Progress
 DEMO_SETTINGS: dict[str, object] = {
     "dataset": SAMPLE,
     "seed_name": SAMPLE,
+    "workspace": SAMPLE,
     "epochs": 1,
     "batch_size": 60,
     "max_steps_per_epoch": 2,
@@ -39,22 +40,28 @@ async def prepare_workspace(session: Session) -> Manifest:
     )
 
 
-async def prepare_sample_seed(session: Session, progress: Progress) -> str:
-    """The seed of the bundled sample; made from scratch where it doesn't exist yet, and taken up where it broke off."""
+async def prepare_seed(session: Session, progress: Progress, name: str) -> str:
+    """A seed of the configured workspace: baseline, diagnosis, split; what is done already is not done again."""
     services, config = session.services, session.config
-    if SAMPLE in {seed.name for seed in await services.workspaces.seeds()}:
-        return SAMPLE
-    questions, trees = read_sample(sample_path())
-    await import_sample(services.library, questions, trees)
     manifest = await prepare_workspace(session)
     baseline = await run_baseline(services, progress, config.training_settings(), manifest)
     progress.note(f"baseline: {baseline.right} of {baseline.total} right, {baseline.infra} without a result")
     offline = await diagnose_baseline(services, progress, manifest, retry_uncertain=False)
     progress.note(f"offline diagnosis: {offline.diagnosed} wrong answers, tiers {dict(offline.tiers)}")
-    frozen = await freeze_split(services, manifest, config.split_parameters(), force=False, leave_out_infra=True)
-    progress.note(describe_split(frozen))
-    await services.workspaces.init_seed(SAMPLE, manifest.name, BASELINE_RUN, "v1", "v1", force=False)
-    return SAMPLE
+    if not manifest.pools_sha256:
+        frozen = await freeze_split(services, manifest, config.split_parameters, force=False, leave_out_infra=True)
+        progress.note(describe_split(frozen))
+    await services.workspaces.init_seed(name, manifest.name, BASELINE_RUN, "v1", "v1", force=False)
+    return name
+
+
+async def prepare_sample_seed(session: Session, progress: Progress) -> str:
+    """The seed of the bundled sample; made from scratch where it doesn't exist yet, and taken up where it broke off."""
+    if SAMPLE in {seed.name for seed in await session.services.workspaces.seeds()}:
+        return SAMPLE
+    questions, trees = read_sample(sample_path())
+    await import_sample(session.services.library, questions, trees)
+    return await prepare_seed(session, progress, SAMPLE)
 
 
 def describe_split(frozen: FrozenSplit) -> str:

@@ -41,19 +41,19 @@ def load_config(overrides: Mapping[str, object] | None = None) -> TrainerConfig:
 
 
 @asynccontextmanager
-async def open_session(config: TrainerConfig, *, data: Path | None, demo: bool) -> AsyncIterator[Session]:
-    """A session; `demo` or `data` ask for an embedded stack of their own.
+async def open_session(config: TrainerConfig, *, data: Path | None, simulated: bool) -> AsyncIterator[Session]:
+    """A session; `simulated` or `data` ask for an embedded stack of their own.
 
     Raises StackFailed when the embedded stack doesn't start, or when only some of the configured services answer.
     """
     addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
-    if not demo and data is None and await _running(addresses):
+    if not simulated and data is None and await _running(addresses):
         async with connected(addresses, config.call_timeout_seconds) as services:
             yield Session(services, config, addresses, embedded=False)
         return
     root = data or DEFAULT_DATA_ROOT
     people.print(f"starting the embedded stack (data in {root}) ...", markup=False)
-    world = sample_path() / "world.toml" if demo else None
+    world = sample_path() / "world.toml" if simulated else None
     stack = await start_stack(StackOptions(root, world))
     try:
         async with connected(stack.addresses, config.call_timeout_seconds) as services:

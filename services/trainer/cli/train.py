@@ -16,7 +16,7 @@ import typer
 from services.trainer.cli import options
 from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line
-from services.trainer.cli.preparing import DEMO_SETTINGS, prepare_sample_seed
+from services.trainer.cli.preparing import DEMO_SETTINGS, prepare_sample_seed, prepare_seed
 from services.trainer.cli.running import Interrupted, people, run_command
 from services.trainer.cli.session import Session, load_config, open_session
 from services.trainer.config import TrainerConfig
@@ -35,6 +35,7 @@ class TrainOptions:
     """What the command line says besides settings."""
 
     demo: bool
+    simulated: bool
     data: Path | None
     run_id: str | None
     resume: str | None
@@ -56,6 +57,7 @@ def train(
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Stop after so many tokens.")] = None,
     max_minutes: Annotated[float | None, typer.Option("--max-minutes", help="Stop after so many minutes.")] = None,
     demo: options.Demo = False,
+    simulated: options.Simulated = False,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -77,16 +79,17 @@ def train(
         "max_minutes": max_minutes,
     }
     given = {name: value for name, value in overrides.items() if value is not None}
-    chosen = TrainOptions(demo, data, run_id, resume, workspace, as_json)
-    run_command(_train(chosen, {**(DEMO_SETTINGS if demo else {}), **given}))
+    chosen = TrainOptions(demo, simulated, data, run_id, resume, workspace, as_json)
+    preset = DEMO_SETTINGS if demo and not resume else {}
+    run_command(_train(chosen, {**preset, **given}))
 
 
 async def _train(chosen: TrainOptions, overrides: Mapping[str, object]) -> None:
     config = load_config(overrides)
-    async with open_session(config, data=chosen.data, demo=chosen.demo) as session:
+    async with open_session(config, data=chosen.data, simulated=chosen.demo or chosen.simulated) as session:
         with LiveProgress() as progress:
             run, resuming = await _open(session, chosen, config, progress)
-            summary = await _run_to_end(run, config, resuming=resuming, demo=chosen.demo)
+            summary = await _run_to_end(run, config, resuming=resuming, hint=_hint(run, chosen))
         path = await _write_summary(session.services, run, summary)
     if chosen.as_json:
         print_json({**summary, "summary": path})
@@ -103,16 +106,16 @@ async def _open(
         workspace, saved = await _find_run(services, chosen.resume, chosen.workspace)
         settings = with_saved_settings(config, saved).training_settings()
         return await gather_run(services, progress, settings, workspace, chosen.resume), True
-    seed = await prepare_sample_seed(session, progress) if chosen.demo else await _choose_seed(services, config, chosen)
+    seed = await _seed(session, chosen, progress)
     run_id = chosen.run_id or await _free_run_id(services, "demo" if chosen.demo else "run")
-    workspace = chosen.workspace or (run_id if seed else config.workspace)
+    workspace = chosen.workspace or run_id
     if seed and workspace not in await services.workspaces.names():
         await services.workspaces.create_from_seed(workspace, seed, force=False)
         progress.note(f"workspace {workspace} made from seed {seed}")
     return await gather_run(services, progress, config.training_settings(), workspace, run_id), False
 
 
-async def _run_to_end(run: TrainingRun, config: TrainerConfig, *, resuming: bool, demo: bool) -> dict[str, Any]:
+async def _run_to_end(run: TrainingRun, config: TrainerConfig, *, resuming: bool, hint: str) -> dict[str, Any]:
     """Trains, and records how it ended whatever happens; returns the summary."""
     began = time.monotonic()
     checkpoint = await (resume_run(run, git_sha()) if resuming else start_run(run, git_sha()))
@@ -123,7 +126,6 @@ async def _run_to_end(run: TrainingRun, config: TrainerConfig, *, resuming: bool
         f"{run.settings.epochs} epochs"
     )
     meter = Meter(run.services.runs, run.workspace, run.run_id, time.monotonic)
-    hint = f"go on with: videotree train --resume {run.run_id}{' --demo' if demo else ''}"
     try:
         end = await within_budget(config.budget_limits(), meter, lambda check: train_run(run, checkpoint, check))
     except asyncio.CancelledError:
@@ -187,7 +189,17 @@ def with_saved_settings(config: TrainerConfig, saved: Run) -> TrainerConfig:
     return config.model_copy(update=forgotten)
 
 
-async def _choose_seed(services: Services, config: TrainerConfig, chosen: TrainOptions) -> str:
+def _hint(run: TrainingRun, chosen: TrainOptions) -> str:
+    flags = [" --demo"] * chosen.demo + [" --simulated"] * chosen.simulated
+    data = f" --data {chosen.data}" if chosen.data else ""
+    return f"go on with: videotree train --resume {run.run_id}{''.join(flags)}{data}"
+
+
+async def _seed(session: Session, chosen: TrainOptions, progress: LiveProgress) -> str:
+    """The seed to train from, empty for a workspace that is ready; made now where the library has only questions."""
+    services, config = session.services, session.config
+    if chosen.demo:
+        return await prepare_sample_seed(session, progress)
     if config.seed_name or chosen.workspace:
         return config.seed_name
     seeds = [seed.name for seed in await services.workspaces.seeds()]
@@ -195,7 +207,7 @@ async def _choose_seed(services: Services, config: TrainerConfig, chosen: TrainO
         people.print(f"training from the only seed there is: {seeds[0]}", markup=False)
         return seeds[0]
     if not seeds:
-        return ""
+        return await prepare_seed(session, progress, config.workspace)
     raise WorkspaceProblem(f"name the seed with --seed ({', '.join(seeds)}) or a workspace with --workspace")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from services.questions import Question, units_of
@@ -26,9 +26,14 @@ class FrozenSplit:
 
 
 async def freeze_split(
-    services: Services, manifest: Manifest, parameters: SplitParameters, *, force: bool, leave_out_infra: bool
+    services: Services,
+    manifest: Manifest,
+    parameters_for: Callable[[int], SplitParameters],
+    *,
+    force: bool,
+    leave_out_infra: bool,
 ) -> FrozenSplit:
-    """Splits and freezes.
+    """Splits and freezes; `parameters_for` gives the parameters for a number of questions.
 
     Raises MissingResults when questions have no usable baseline answer (those that ended INFRA can be left out),
     InfeasibleSplit when val cannot be filled, ServiceFailed (ALREADY_EXISTS) when another split is frozen.
@@ -44,7 +49,8 @@ async def freeze_split(
     tiers = {
         each.question_id: each.tier for each in await services.ledger.baseline_diagnoses(manifest.name, BASELINE_RUN)
     }
-    split = split_pools([_case(each, bool(correct[each.question_id]), tiers) for each in kept], parameters)
+    cases = [_case(each, bool(correct[each.question_id]), tiers) for each in kept]
+    split = split_pools(cases, parameters_for(len(cases)))
     pools = Pools(BASELINE_RUN, manifest.current.questions, _pool_units(kept, split))
     sha256, backup = await services.workspaces.freeze_pools(
         manifest.name, pools, split_manifest_json(split), force=force

@@ -63,9 +63,10 @@ from services.trainer.domain.records import (
     VersionChange,
 )
 from services.trainer.domain.schedule import Position
+from services.trainer.use_cases.import_ports import LibraryWriter
 
 
-class Library(Protocol):
+class Library(LibraryWriter, Protocol):
     """Videos and questions that every workspace shares."""
 
     async def datasets(self) -> list[Dataset]:
@@ -73,15 +74,6 @@ class Library(Protocol):
 
     async def questions(self, dataset: str) -> list[Question]:
         """A set's questions in file order."""
-
-    async def video_ids(self) -> list[str]:
-        """The ids of all videos, in ascending order."""
-
-    async def import_questions(self, dataset: str, questions: Sequence[Question], *, force: bool) -> int:
-        """Writes a whole question set; identical content is no error, another one needs force."""
-
-    async def put_video(self, video_id: str, tree_json: bytes, *, force: bool) -> None:
-        """Writes a video's tree; identical content is no error, another one needs force."""
 
 
 class Workspaces(Protocol):
