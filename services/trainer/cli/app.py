@@ -7,10 +7,12 @@ import sys
 
 import typer
 
+from services.trainer.cli.checks import cache_app, doctor, models
 from services.trainer.cli.imports import app as import_app
 from services.trainer.cli.output import print_line
 from services.trainer.cli.prepare import baseline, diagnose, seed_app, split
 from services.trainer.cli.running import DEBUG_VARIABLE
+from services.trainer.cli.stack import config_app, serve, up
 from services.trainer.cli.train import train
 
 GOLDEN_PATH = """\
@@ -52,6 +54,12 @@ app.command()(diagnose)
 app.command()(split)
 app.add_typer(seed_app, name="seed")
 app.add_typer(import_app, name="import")
+app.command()(up)
+app.command()(serve)
+app.add_typer(config_app, name="config")
+app.command()(doctor)
+app.command()(models)
+app.add_typer(cache_app, name="cache")
 
 
 def main() -> int:

@@ -226,8 +226,20 @@ class Models(Protocol):
     async def probe(self, role: str) -> None:
         """Makes a real call of one token for a role, past the cache."""
 
+    async def reset_breaker(self, endpoint: str) -> Endpoint:
+        """Closes an endpoint's breaker and forgets its failures."""
+
+    async def open_breaker(self, endpoint: str) -> Endpoint:
+        """Opens an endpoint's breaker for its configured cooldown."""
+
     async def cache_stats(self) -> CacheStats:
         """Figures about the response cache."""
+
+    async def extend_cache(self, ttl_seconds: int) -> tuple[int, int]:
+        """Renews every entry whose remaining life is shorter; returns entries renewed and entries seen."""
+
+    async def purge_cache(self, salt: str | None) -> int:
+        """Removes the entries of one salt, or those without one; returns how many."""
 
 
 class Gate(Protocol):
