@@ -6,6 +6,7 @@ import os
 import time
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -31,15 +32,22 @@ def stack() -> Iterator[Stack]:
         stack.compose("down", "--volumes", "--timeout", "15")
 
 
-def _health(stack: Stack, service: str) -> str:
+def _state(stack: Stack, service: str) -> dict[str, Any]:
     state = stack.container(service)["State"]
     assert isinstance(state, dict)
-    return str(state["Health"]["Status"])
+    return state
+
+
+def _wait_for_status(stack: Stack, service: str, status: str, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while _state(stack, service)["Status"] != status:
+        assert time.monotonic() < deadline, f"{service} is still {_state(stack, service)['Status']}"
+        time.sleep(0.2)
 
 
 def _wait_until_healthy(stack: Stack, service: str, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
-    while (health := _health(stack, service)) != "healthy":
+    while (health := _state(stack, service)["Health"]["Status"]) != "healthy":
         assert time.monotonic() < deadline, f"{service} is {health}:\n{stack.compose('logs', '--tail', '50', service)}"
         time.sleep(0.5)
 
@@ -78,9 +86,9 @@ def test_cli_5_containers_are_confined(stack: Stack, service: str) -> None:
         (
             "evolver",
             "videotree.evolver.v1.EvolverService/ApplyEdits",
-            '{"skill_text": "---\\nname: a\\ndescription: b\\n---\\nLook twice.\\n",'
+            '{"skill_text": "---\\nname: a\\ndescription: b\\n---\\nLook twice before you choose an option.\\n",'
             ' "edits": [{"op": "EDIT_OP_APPEND", "content": "Then answer."}]}',
-            "skillText",
+            "text",
         ),
     ],
 )
@@ -112,14 +120,10 @@ def test_dep_1_the_simulated_model_answers(stack: Stack) -> None:
 
 def test_dep_4_a_killed_store_comes_back_with_its_data(stack: Stack) -> None:
     _wait_until_healthy(stack, "store")
-    started = stack.container("store")["State"]
-    stack.compose("kill", "--signal", "KILL", "store")
+    stack.compose("kill", "-s", "KILL", "store")
+    _wait_for_status(stack, "store", "exited")
     stack.compose("up", "--detach", "--no-build", "store")
     _wait_until_healthy(stack, "store")
-    restarted = stack.container("store")["State"]
-    assert isinstance(started, dict)
-    assert isinstance(restarted, dict)
-    assert restarted["StartedAt"] != started["StartedAt"]
     stack.grpcurl("store", "videotree.store.v1.WorkspaceService/ListWorkspaces")
 
 
@@ -128,6 +132,5 @@ def test_cli_4_every_service_stops_cleanly(stack: Stack) -> None:
         _wait_until_healthy(stack, service)
     stack.compose("stop", *SERVICES)
     for service in SERVICES:
-        state = stack.container(service)["State"]
-        assert isinstance(state, dict)
+        state = _state(stack, service)
         assert (state["Status"], state["ExitCode"]) == ("exited", 0), stack.compose("logs", "--tail", "50", service)
