@@ -7,8 +7,6 @@ from services.inference.domain.chat import (
     CallOrigin,
     ChatRequest,
     ChatResult,
-    EmbedRequest,
-    EmbedResult,
     Message,
     Role,
 )
@@ -36,10 +34,6 @@ class MeteredModel:
         )
         self._count(result)
         return result
-
-    async def embed(self, texts: tuple[str, ...]) -> EmbedResult:
-        """Vectors, unsalted, since an embedding is no draw. Raises an InferenceError."""
-        return await self._model.embed(EmbedRequest(texts), salt=None, deadline=self._deadline, origin=self._origin)
 
     def serves(self, role: Role) -> bool:
         """Whether an endpoint is configured for the role."""
