@@ -113,6 +113,10 @@ class AtomicFiles:
                     self._operations.fsync(handle)
         self._operations.fsync_folder(folder)
 
+    def copy_folder(self, source: Path, target: Path) -> None:
+        """Copy a folder, without unfinished work, into a hidden one; `sync_tree` then makes it durable."""
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(f"{TEMPORARY_PREFIX}*"))
+
     def make_folder(self, folder: Path) -> None:
         """Make a folder and its parents, each durable in its own parent."""
         if folder.is_dir():

@@ -81,9 +81,9 @@ class DiskBackups:
         folder, origin = DiskFolder(building, self._files), Path(source.files.path)
         folder.write(MANIFEST_FILE, readable_json(manifest.document()).encode())
         for kind, version in versions:
-            shutil.copytree(origin / kind / version, building / kind / version)
+            self._files.copy_folder(origin / kind / version, building / kind / version)
         if (origin / "reports").is_dir():
-            shutil.copytree(origin / "reports", building / "reports", ignore=shutil.ignore_patterns(".tmp-*"))
+            self._files.copy_folder(origin / "reports", building / "reports")
         if manifest.pools_sha256:
             _copy_pools(source, folder, manifest.pools_sha256)
         index = {"workspace": source.name, "created_time": created_time, "sha256": _hashes(building)}
@@ -92,7 +92,8 @@ class DiskBackups:
         return sum(path.stat().st_size for path in _all_files(building))
 
     def _copy_back(self, source: Path, building: Path, workspace: str) -> None:
-        shutil.copytree(source, building, dirs_exist_ok=True, ignore=shutil.ignore_patterns(INDEX_FILE))
+        self._files.copy_folder(source, building)
+        (building / INDEX_FILE).unlink()
         writing = database_dialect.writing_engine(database_dialect.sqlite_url(self._workspaces.database_file(building)))
         try:
             fault = database_dialect.integrity_fault(writing)

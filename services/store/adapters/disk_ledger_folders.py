@@ -7,11 +7,12 @@ import shutil
 from pathlib import Path
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from services.store.adapters import database_dialect, schema
 from services.store.adapters.atomic_files import AtomicFiles
 from services.store.adapters.disk_folder import DiskFolder
-from services.store.adapters.sql_ledger import SqlLedger
+from services.store.adapters.sql_ledger import SqlLedger, storage_failed
 from services.store.domain.errors import AlreadyExists, NotFound, StorageFailed
 from services.store.use_cases.ports import Fill, LedgerFolder
 
@@ -97,6 +98,9 @@ class DiskLedgerFolders:
         writing = database_dialect.writing_engine(url)
         try:
             schema.upgrade(writing)
+        except SQLAlchemyError as error:
+            writing.dispose()
+            raise storage_failed(error) from error
         except BaseException:
             writing.dispose()
             raise

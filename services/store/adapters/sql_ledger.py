@@ -37,28 +37,28 @@ class SqlLedger:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, in_thread)
         except SQLAlchemyError as error:
-            raise _refused(error) from error
+            raise storage_failed(error) from error
 
     async def write(self, action: Callable[[LedgerTransaction], T]) -> T:
         """Return what `action` returns, once all it wrote is durable."""
         try:
             return await self._writer.run(lambda connection: action(SqlTransaction(connection)))
         except SQLAlchemyError as error:
-            raise _refused(error) from error
+            raise storage_failed(error) from error
 
     async def append(self, table: str, rows: Sequence[Row]) -> None:
         """Upsert rows of one table."""
         try:
             await self._writer.append(TableAppend(table, rows))
         except SQLAlchemyError as error:
-            raise _refused(error) from error
+            raise storage_failed(error) from error
 
     async def append_answers(self, predictions: Sequence[Row], traces: Sequence[Row]) -> None:
         """Upsert predictions and traces."""
         try:
             await self._writer.append(AnswerAppend(predictions, traces))
         except SQLAlchemyError as error:
-            raise _refused(error) from error
+            raise storage_failed(error) from error
 
     @property
     def reading_engine(self) -> Engine:
@@ -72,7 +72,8 @@ class SqlLedger:
         self._reading.dispose()
 
 
-def _refused(error: SQLAlchemyError) -> StorageFailed:
+def storage_failed(error: SQLAlchemyError) -> StorageFailed:
+    """Return the domain error for a refusal of the database."""
     # The driver's own words only: SQLAlchemy's message repeats the statement with all its values.
     cause = getattr(error, "orig", None) or error
     return StorageFailed(f"the database refused: {type(cause).__name__}: {str(cause)[:300]}")
