@@ -69,6 +69,7 @@ check-protos: $(DEV)
 	$(BIN)/python checks/generated_code_is_fresh.py
 
 check-docs: $(DEV)
+	$(BIN)/python checks/adr_index.py
 	$(BIN)/python checks/docs_links.py
 	$(BIN)/python checks/no_place_names.py
 
