@@ -19,7 +19,7 @@ COMPOSE ?= $(shell if docker compose version >/dev/null 2>&1; then echo docker c
 COMPOSE_FILES := -f deploy/compose.yaml $(if $(GPU),-f deploy/compose.gpu.yaml) $(if $(OBSERVABILITY),-f deploy/compose.observability.yaml)
 
 .PHONY: help setup proto lock format check check-lint check-types check-imports check-protos check-docs test test-unit \
-	test-containers train up down logs ps images-offline bench clean
+	test-containers train up down logs ps images-offline bench bench-gate clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -103,6 +103,9 @@ images-offline: $(DEV) ## build the images without an image registry: bases by d
 
 bench: $(DEV) ## measure; prints tables and writes bench/results/
 	$(BIN)/python -m bench
+
+bench-gate: $(DEV) ## measure the gate alone
+	$(BIN)/python -m bench.gate
 
 clean: ## remove what make made (not the data)
 	rm -rf $(VENV) build dist deploy/wheels .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -44,7 +44,8 @@ class Prefix:
         self.unit_ids = tuple(unit_ids)
         self._rank_of = {unit_id: rank for rank, unit_id in enumerate(self.unit_ids)}
         require_distinct(task_type, self.unit_ids)
-        self._results: dict[Arm, list[ArmResult | None]] = {arm: [None] * len(self.unit_ids) for arm in Arm}
+        self._bases: list[ArmResult | None] = [None] * len(self.unit_ids)
+        self._cands: list[ArmResult | None] = [None] * len(self.unit_ids)
         self._rule = ExitRule(parameters)
         self._evidence = Evidence(parameters.mixture)
         self._decision = Decision.CONTINUE
@@ -97,30 +98,31 @@ class Prefix:
 
     def result(self, rank: int, arm: Arm) -> ArmResult | None:
         """What that arm of that unit came to, consumed or not; None while unresolved."""
-        return self._results[arm][rank]
+        return self._of(arm)[rank]
 
     def resolve(self, unit_id: str, arm: Arm, result: ArmResult) -> Sequence[EvidenceRow]:
         """Record a result and return the units that it made consumable, in order.
 
         A second, different result for the same arm raises ValueError: each arm of a unit is run once.
         """
-        rank = self._rank_of[unit_id]
-        known = self._results[arm][rank]
+        rank, results = self._rank_of[unit_id], self._of(arm)
+        known = results[rank]
         if known is not None and known is not result:
             raise ValueError(f"unit {unit_id!r}, arm {arm}: already {known}, now {result}")
-        self._results[arm][rank] = result
+        results[rank] = result
         first_new = len(self._rows)
         if rank != first_new:
             return ()
         self._consume()
         return self._rows[first_new:]
 
+    def _of(self, arm: Arm) -> list[ArmResult | None]:
+        return self._bases if arm is Arm.BASE else self._cands
+
     def _consume(self) -> None:
-        bases, cands = self._results[Arm.BASE], self._results[Arm.CAND]
-        while not self._decision.terminal and len(self._rows) < len(self.unit_ids):
-            rank = len(self._rows)
-            base, cand = bases[rank], cands[rank]
-            if base is None or cand is None:
+        for rank in range(len(self._rows), len(self.unit_ids)):
+            base, cand = self._bases[rank], self._cands[rank]
+            if self.frozen or base is None or cand is None:
                 return
             self._count(rank, base, cand)
 
@@ -135,16 +137,14 @@ class Prefix:
             else:
                 flips.loss()
         self._rows.append(EvidenceRow(rank, self.unit_ids[rank], base, cand, flips.wins, flips.losses, flips.log_e))
-        n_used = len(self._rows) - self._excluded
-        if n_used:
-            self._decision = self._exit(n_used)
+        if self.n_used:
+            self._decision = self._exit()
         elif self._all_unparsable_by_candidate():
             self._decision = Decision.REJECT_UNSTABLE
 
-    def _exit(self, n_used: int) -> Decision:
-        flips = self._evidence
-        remaining = len(self.unit_ids) - len(self._rows)
-        decision = self._rule.decide(flips.log_e, flips.wins, flips.losses, n_used, remaining)
+    def _exit(self) -> Decision:
+        flips, remaining = self._evidence, len(self.unit_ids) - len(self._rows)
+        decision = self._rule.decide(flips.log_e, flips.wins, flips.losses, self.n_used, remaining)
         return reread(decision, self._rule, flips.wins, flips.losses, self._hidden_losses)
 
     def _all_unparsable_by_candidate(self) -> bool:

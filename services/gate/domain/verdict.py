@@ -119,7 +119,7 @@ class ExitRule:
         if wins * self._ln_win + losses * self._ln_loss <= self.parameters.lambda_dir:
             return Decision.REJECT_DIRECTION
         if n_remaining > 0:
-            reachable = self._provisional_reachable(wins + n_remaining, losses, n_used + n_remaining)
+            reachable = self._provisional(wins + n_remaining, losses, n_used + n_remaining)
             return Decision.CONTINUE if reachable else Decision.REJECT_FUTILE
         if log_e >= self._ln_provisional and self._net(wins - losses, n_used):
             return Decision.ACCEPT_PROVISIONAL
@@ -134,7 +134,7 @@ class ExitRule:
     def _net(self, net: int, n_used: int) -> bool:
         return n_used > 0 and net >= self.parameters.w_net_min and net / n_used >= self.parameters.delta_min
 
-    def _provisional_reachable(self, wins: int, losses: int, n_used: int) -> bool:
+    def _provisional(self, wins: int, losses: int, n_used: int) -> bool:
         if not self._net(wins - losses, n_used):
             return False
         return log_evidence(wins, losses, self.parameters.mixture) >= self._ln_provisional
