@@ -1,7 +1,7 @@
 """Where the parts of a skill lie that an edit must not touch. Offsets are characters of LF-normalised text."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 BLOCKS = ("APPENDIX", "MOMENTUM")
@@ -9,8 +9,8 @@ MARKERS = tuple(f"<!-- {block}_{edge} -->" for block in BLOCKS for edge in ("STA
 
 _MARKER = re.compile(r"<!--\s*(APPENDIX|MOMENTUM)_(START|END)\s*-->", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n(?:.*\n)*?---[ \t]*(?:\n|\Z)")
-_FENCE_LINE = re.compile(r"^[ \t]*(?:[-*+>] +|\d+[.)] +)?(`{3,}|~{3,})(.*)$")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
+_FENCE_LINE = re.compile(r"^[ \t]*(?:[-*+>] +|\d+[.)] +)?(`{3,}|~{3,})(.*)$", re.MULTILINE)
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -110,25 +110,15 @@ def replace_block(text: str, block: str, content: str) -> str:
     return f"{text}{separator}{filled}\n"
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    offset = 0
-    for line in text.split("\n"):
-        yield offset, line
-        offset += len(line) + 1
-
-
 def _fences(text: str) -> tuple[list[Span], int | None]:
     closed: list[Span] = []
     opened: tuple[int, str] | None = None
-    for offset, line in _lines(text):
-        found = _FENCE_LINE.match(line)
-        if found is None:
-            continue
+    for found in _FENCE_LINE.finditer(text):
         if opened is None:
             if not (found[1][0] == "`" and "`" in found[2]):
-                opened = (offset, found[1])
+                opened = (found.start(), found[1])
         elif found[1].startswith(opened[1]) and not found[2].strip():
-            closed.append(Span(opened[0], offset + len(line)))
+            closed.append(Span(opened[0], found.end()))
             opened = None
     return closed, opened[0] if opened else None
 
@@ -152,11 +142,10 @@ def section_spans(text: str, headings: Sequence[str]) -> tuple[tuple[str, Span],
     """
     fences = fence_spans(text)
     wanted = {" ".join(heading.split()) for heading in headings}
-    matches = [(offset, _HEADING.fullmatch(line)) for offset, line in _lines(text)]
     heads = [
-        (offset, len(found[1]), f"{found[1]} {' '.join(found[2].rstrip().rstrip('#').split())}")
-        for offset, found in matches
-        if found and not any(fence.start <= offset < fence.end for fence in fences)
+        (found.start(), len(found[1]), f"{found[1]} {' '.join(found[2].rstrip().rstrip('#').split())}")
+        for found in _HEADING.finditer(text)
+        if not any(fence.start <= found.start() < fence.end for fence in fences)
     ]
     sections = []
     for index, (offset, level, title) in enumerate(heads):

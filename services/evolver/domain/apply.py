@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from services.evolver.domain.edits import Candidate, CandidateStatus, Edit, EditOp, EditOutcome, EditStatus
 from services.evolver.domain.guard import Guard
-from services.evolver.domain.validate import Rules, validate_candidate
+from services.evolver.domain.validate import Rules, is_storable, validate_candidate
 from services.skills import Span, fence_spans, front_matter_span, holds_marker, normalise_newlines
 
 _COUNT_LIMIT = 100
@@ -81,7 +81,7 @@ def _check_form(op: EditOp, target: str, content: str) -> None:
         raise Refused("delete takes no content")
     if op is not EditOp.DELETE and not content.strip():
         raise Refused("the content is empty")
-    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in content):
+    if not is_storable(content):
         raise Refused("the content holds a NUL or a lone surrogate")
 
 

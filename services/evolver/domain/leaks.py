@@ -33,16 +33,24 @@ class LeakIndex:
 
     def leak_in(self, content: str, known_text: str = "") -> str | None:
         """Return the words of `content` that leak, or None. What `known_text` says already is no new leak."""
-        words = _words(content)
-        known = set(_windows(_words(known_text))) if known_text else set()
-        for window in _windows(words):
-            if window in self.windows and window not in known:
-                return " ".join(window)
-        joined, known_joined = f" {' '.join(words)} ", _joined(known_text)
-        for question, answer in self.pairs:
-            if question in joined and answer in joined and not (question in known_joined and answer in known_joined):
-                return f"{question.strip()} / {answer.strip()}"
+        if not (self.windows or self.pairs):
+            return None
+        said: str | None = None
+        for leak in self._repeated(content):
+            said = _joined(known_text) if said is None else said
+            if not all(f" {part} " in said for part in leak):
+                return " / ".join(leak)
         return None
+
+    def _repeated(self, content: str) -> Iterator[tuple[str, ...]]:
+        words = _words(content)
+        for window in _windows(words):
+            if window in self.windows:
+                yield (" ".join(window),)
+        joined = f" {' '.join(words)} "
+        for question, answer in self.pairs:
+            if question in joined and answer in joined:
+                yield question.strip(), answer.strip()
 
 
 NO_LEAKS = LeakIndex(frozenset(), frozenset())

@@ -11,6 +11,7 @@ from services.evolver.domain.leaks import NO_LEAKS, LeakIndex
 from services.skills import block_spans, fence_spans, front_matter_span, marker_faults, normalise_newlines, open_fence
 
 MIN_RATIO, MAX_RATIO = 0.3, 2.0
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
 
@@ -46,7 +47,7 @@ def _violations(before: str, after: str, rules: Rules) -> Iterator[Violation]:
     yield from _duplicates(before, after)
     if (leak := rules.leaks.leak_in(after, before)) is not None:
         yield Violation("leak", f"repeats a question: {leak!r}")
-    if _unstorable(after):
+    if not is_storable(after):
         yield Violation("encoding", "holds a NUL or a lone surrogate")
 
 
@@ -89,5 +90,6 @@ def _paragraphs(text: str) -> Iterator[str]:
                 yield words
 
 
-def _unstorable(text: str) -> bool:
-    return "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)
+def is_storable(text: str) -> bool:
+    """Tell whether `text` can be stored and sent: no NUL, no lone surrogate (they come out of escapes in JSON)."""
+    return _UNSTORABLE.search(text) is None

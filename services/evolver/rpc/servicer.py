@@ -1,5 +1,6 @@
 """The evolver's RPCs: translate, await one use case, translate back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -76,14 +77,15 @@ class EvolverServicer(evolver_service_pb2_grpc.EvolverServiceServicer):
             raise InvalidRequest(f"{len(request.edits)} edits, at most {_MAX_EDITS} are taken", field="edits")
         edits = edits_value(request.edits, "edits")
         rules = Rules(self._use_cases.skill_max_chars, leaks=leaks_value(request.leak_guards))
-        return candidate_message(apply_edits(request.skill_text, edits, rules))
+        return candidate_message(await asyncio.to_thread(apply_edits, request.skill_text, edits, rules))
 
     async def ValidateSkill(self, request: pb.ValidateSkillRequest, context: Context) -> pb.ValidateSkillResponse:  # noqa: N802
         """Check an edited skill against its original; pure."""
         _check_size("original_text", request.original_text)
         _check_size("edited_text", request.edited_text)
         rules = Rules(self._use_cases.skill_max_chars, leaks=leaks_value(request.leak_guards))
-        violations = validate_candidate(request.original_text, request.edited_text, rules)
+        texts = request.original_text, request.edited_text
+        violations = await asyncio.to_thread(validate_candidate, *texts, rules)
         return pb.ValidateSkillResponse(violations=map(str, violations))
 
     async def ProposeSlowUpdate(  # noqa: N802
