@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,6 @@ from services.trainer.domain.importing.captions_tree import CaptionFault, captio
 from services.trainer.domain.importing.extract import read_caption, summary
 from services.trainer.domain.importing.segments import PieceLength, cut
 from services.video_tree import parse_tree, render_tree
-from tests.builders.real_data import real_data
 
 LENGTH = PieceLength(wanted=5, shortest=3, longest=9)
 
@@ -95,9 +95,9 @@ def test_trn_1_faulty_captions_are_named(content: bytes, fault: str) -> None:
 
 
 @pytest.mark.slow
-def test_trn_1_all_real_captions_give_sound_readable_trees_in_time() -> None:
+def test_trn_1_all_real_captions_give_sound_readable_trees_in_time(public_data: Path) -> None:
     started = time.process_time()
-    with open_captions(real_data("nextqa/nextqa_allcaps_1fps.zip")) as archive:
+    with open_captions(public_data / "nextqa/nextqa_allcaps_1fps.zip") as archive:
         trees = [captions_tree(video, parse_captions(archive.read(video))) for video in sorted(archive.video_ids())]
     seconds = time.process_time() - started
     assert len(trees) == 570

@@ -18,7 +18,6 @@ from services.trainer.use_cases.import_nextqa import import_nextqa
 from services.trainer.use_cases.import_questions import import_questions
 from services.trainer.use_cases.import_trees import import_trees
 from services.video_tree import parse_tree
-from tests.builders.real_data import real_data
 from tests.builders.videos import tree_json
 from tests.fakes.in_memory_library import InMemoryLibrary
 
@@ -167,9 +166,9 @@ def test_trn_1_sources_that_cannot_be_read_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_trn_1_the_real_nextqa_set_is_imported_whole() -> None:
+async def test_trn_1_the_real_nextqa_set_is_imported_whole(public_data: Path) -> None:
     library = InMemoryLibrary()
-    with open_captions(real_data("nextqa/nextqa_allcaps_1fps.zip")) as captions:
-        content = real_data("nextqa/nextqa_val.csv").read_bytes()
+    with open_captions(public_data / "nextqa/nextqa_allcaps_1fps.zip") as captions:
+        content = (public_data / "nextqa/nextqa_val.csv").read_bytes()
         imported = await import_nextqa(library, content, captions, "nextqa")
     assert (imported.question_count, imported.video_count, imported.left_out) == (4996, 570, ())

@@ -16,7 +16,6 @@ from services.trainer.domain.importing.per_video_lists import parse_per_video_li
 from services.trainer.domain.importing.questions_jsonl import parse_questions_jsonl
 from services.trainer.domain.importing.text_mcq import parse_text_mcq
 from services.trainer.domain.importing.videomme import parse_videomme_json, parse_videomme_rows
-from tests.builders.real_data import real_data
 
 ABOUT = "What is this video\nmainly about?"
 NESTED: list[dict[str, Any]] = [
@@ -288,13 +287,13 @@ def test_trn_1_kinds_of_files_that_are_not_known_are_named(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("name", "count"), [("mcq_ARC-Challenge", 1172), ("mcq_openbookqa", 500)])
-def test_trn_1_real_text_sets_are_read_whole(name: str, count: int) -> None:
-    parsed = parse_text_mcq(real_data(f"text_mcq/{name}.jsonl").read_bytes(), "Science")
+def test_trn_1_real_text_sets_are_read_whole(public_data: Path, name: str, count: int) -> None:
+    parsed = parse_text_mcq((public_data / f"text_mcq/{name}.jsonl").read_bytes(), "Science")
     assert (len(parsed.questions), faults(parsed)) == (count, [])
 
 
-def test_trn_1_the_real_nextqa_csv_is_read_whole() -> None:
-    parsed = parse_nextqa_csv(real_data("nextqa/nextqa_val.csv").read_bytes(), Reading())
+def test_trn_1_the_real_nextqa_csv_is_read_whole(public_data: Path) -> None:
+    parsed = parse_nextqa_csv((public_data / "nextqa/nextqa_val.csv").read_bytes(), Reading())
     assert (len(parsed.questions), faults(parsed)) == (4996, [])
     assert len({question.video_id for question in parsed.questions}) == 570
     counts = {name: sum(q.task_type == name for q in parsed.questions) for name in ("Causal Why", "Temporal Previous")}
