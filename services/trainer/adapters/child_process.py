@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import json
 import os
 import signal
 import sys
@@ -14,15 +15,14 @@ from services.trainer.domain.errors import StackFailed
 
 _PR_SET_PDEATHSIG = 1
 _STOP_SECONDS = 15.0
-_LINES_SHOWN = 3
 
 
 class ChildProcess:
     """A started child. Make one with `start_child`."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log_path: Path) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log_path: Path, log_start: int) -> None:
         self.name, self.log_path = name, log_path
-        self._process = process
+        self._process, self._log_start = process, log_start
 
     @property
     def pid(self) -> int:
@@ -30,9 +30,9 @@ class ChildProcess:
         return self._process.pid
 
     def require_alive(self) -> None:
-        """Raises StackFailed with the last lines of its log when it has ended."""
+        """Raises StackFailed with its last words when it has ended."""
         if self._process.returncode is not None:
-            raise StackFailed(f"{self.name} ended with code {self._process.returncode}: {self._last_lines()}")
+            raise StackFailed(f"{self.name} ended with code {self._process.returncode}: {self._last_words()}")
 
     async def wait(self) -> int:
         """Its exit code, once it has ended."""
@@ -50,9 +50,18 @@ class ChildProcess:
             self._process.kill()
             await self._process.wait()
 
-    def _last_lines(self) -> str:
-        lines = self.log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return " | ".join(lines[-_LINES_SHOWN:]) or f"its log {self.log_path} is empty"
+    def _last_words(self) -> str:
+        """The reason it logged since its start, or else its last line."""
+        own = self.log_path.read_bytes()[self._log_start :].decode("utf-8", errors="replace")
+        lines = own.strip().splitlines()
+        for line in reversed(lines):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict) and entry.get("reason"):
+                return str(entry["reason"])
+        return lines[-1] if lines else f"its log {self.log_path} is empty"
 
 
 async def start_child(
@@ -61,6 +70,7 @@ async def start_child(
     """Starts `python -m ARGUMENTS` in its own session, so that Ctrl-C reaches the trainer first."""
     log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("ab") as log:
+        log_start = log.tell()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -72,7 +82,7 @@ async def start_child(
             start_new_session=True,
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
-    return ChildProcess(name, process, log_path)
+    return ChildProcess(name, process, log_path, log_start)
 
 
 def _die_with_parent() -> None:

@@ -32,10 +32,14 @@ _SIMULATED_MODELS = {
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """`world` starts the simulated model with that world file; `default_ports` takes 50051 to 50054, not free ones."""
+    """Which services to start, on which data.
+
+    `world` starts the simulated model with that world file; `default_ports` takes 50051 to 50054, not free ones.
+    """
 
     data_root: Path
     world: Path | None
+    services: tuple[str, ...] = SERVICES
     default_ports: bool = False
 
 
@@ -77,11 +81,12 @@ async def start_stack(options: StackOptions) -> EmbeddedStack:
             arguments = ["services.simulator.main", "--host", "127.0.0.1", "--port", str(ports["simulator"])]
             arguments += ["--world", str(options.world)]
             children.append(await start_child("simulator", arguments, environment, log_dir / "simulator.log"))
-        for name in SERVICES:
+        for name in options.services:
             arguments = [f"services.{name}.main", "--host", "127.0.0.1", "--port", str(ports[name])]
             arguments += ["--metrics-port", "0"]
             children.append(await start_child(name, arguments, environment, log_dir / f"{name}.log"))
-        stack = EmbeddedStack(addresses, tuple(children), log_dir)
+        started = {name: addresses[name] for name in options.services}
+        stack = EmbeddedStack(started, tuple(children), log_dir)
         await _until_serving(stack, None if options.world is None else ports["simulator"])
     except BaseException:
         for child in reversed(children):

@@ -8,9 +8,11 @@ import sys
 import typer
 
 from services.trainer.cli.checks import cache_app, doctor, models
+from services.trainer.cli.gate import app as gate_app
 from services.trainer.cli.imports import app as import_app
 from services.trainer.cli.output import print_line
 from services.trainer.cli.prepare import baseline, diagnose, seed_app, split
+from services.trainer.cli.results import backup, diff, export, plan, report, restore, rollback, runs
 from services.trainer.cli.running import DEBUG_VARIABLE
 from services.trainer.cli.stack import config_app, serve, up
 from services.trainer.cli.train import train
@@ -60,6 +62,9 @@ app.add_typer(config_app, name="config")
 app.command()(doctor)
 app.command()(models)
 app.add_typer(cache_app, name="cache")
+for command in (plan, report, runs, diff, export, rollback, backup, restore):
+    app.command()(command)
+app.add_typer(gate_app, name="gate")
 
 
 def main() -> int:

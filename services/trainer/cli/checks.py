@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from services.runtime.bundled import bundled_path
 from services.trainer.adapters.bundled_files import read_prompts
 from services.trainer.adapters.embedded_stack import SERVICES, is_serving
 from services.trainer.cli import options
-from services.trainer.cli.output import print_json, print_line, print_rows
+from services.trainer.cli.output import print_json, print_line, print_rows, say
 from services.trainer.cli.running import EXIT_FAILED, run_command
 from services.trainer.cli.session import Session, load_config, open_session
 from services.trainer.domain.endpoints import CacheStats, Endpoint
@@ -60,7 +60,7 @@ def models(
     """
 
     async def work() -> tuple[Endpoint, ...]:
-        async with open_session(load_config(), data=data, simulated=simulated) as session:
+        async with open_session(load_config(), data=data, simulated=simulated, needs=("inference",)) as session:
             if reset:
                 await session.services.models.reset_breaker(reset)
             if force_open:
@@ -93,7 +93,7 @@ def cache_stats(data: options.Data = None, as_json: options.AsJson = False) -> N
     """
 
     async def work() -> CacheStats:
-        async with open_session(load_config(), data=data, simulated=False) as session:
+        async with open_session(load_config(), data=data, needs=("inference",)) as session:
             return await session.services.models.cache_stats()
 
     stats = run_command(work())
@@ -112,11 +112,11 @@ def cache_extend(
     """
 
     async def work() -> tuple[int, int]:
-        async with open_session(load_config(), data=data, simulated=False) as session:
+        async with open_session(load_config(), data=data, needs=("inference",)) as session:
             return await session.services.models.extend_cache(ttl)
 
     renewed, seen = run_command(work())
-    _say({"renewed": renewed, "entries": seen}, f"renewed {renewed} of {seen} entries", as_json=as_json)
+    say({"renewed": renewed, "entries": seen}, f"renewed {renewed} of {seen} entries", as_json=as_json)
 
 
 @cache_app.command("purge")
@@ -134,11 +134,11 @@ def cache_purge(
         raise typer.BadParameter("give either --salt or --unsalted")
 
     async def work() -> int:
-        async with open_session(load_config(), data=data, simulated=False) as session:
+        async with open_session(load_config(), data=data, needs=("inference",)) as session:
             return await session.services.models.purge_cache(salt)
 
     purged = run_command(work())
-    _say({"purged": purged}, f"removed {purged} entries", as_json=as_json)
+    say({"purged": purged}, f"removed {purged} entries", as_json=as_json)
 
 
 async def _findings(*, simulated: bool, data: Path | None) -> list[Finding]:
@@ -162,10 +162,3 @@ async def _session_findings(session: Session) -> list[Finding]:
         await check_cache(session.services),
         *await check_data(session.services),
     ]
-
-
-def _say(value: dict[str, Any], text: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(value)
-    else:
-        print_line(text)

@@ -22,7 +22,7 @@ from services.trainer.cli import options
 from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line
 from services.trainer.cli.running import people, run_command
-from services.trainer.cli.session import Session, load_config, open_session, sample_path
+from services.trainer.cli.session import STORE_ONLY, Session, load_config, open_session, sample_path
 from services.trainer.domain.importing.errors import FaultyImport, UnreadableSource
 from services.trainer.use_cases.import_nextqa import import_nextqa
 from services.trainer.use_cases.import_ports import Imported
@@ -54,7 +54,7 @@ def questions(
     """
 
     async def work() -> Imported:
-        async with open_session(load_config(), data=data, simulated=False) as session:
+        async with open_session(load_config(), data=data, needs=STORE_ONLY) as session:
             return await import_questions(
                 session.services.library,
                 lambda reading: read_questions(file, reading),
@@ -83,7 +83,7 @@ def trees(
     """
 
     async def work() -> Imported:
-        async with open_session(load_config(), data=data, simulated=False) as session:
+        async with open_session(load_config(), data=data, needs=STORE_ONLY) as session:
             with LiveProgress() as progress:
                 progress.phase("trees")
                 return await import_trees(
@@ -114,7 +114,8 @@ def nextqa(
     """
 
     async def work() -> Imported:
-        async with open_session(load_config(), data=data, simulated=False) as session, AsyncExitStack() as stack:
+        needs = ("store", "inference") if summarise else STORE_ONLY
+        async with open_session(load_config(), data=data, needs=needs) as session, AsyncExitStack() as stack:
             content = _content(questions_csv)
             archive = stack.enter_context(open_captions(captions))
             summariser = await _summariser(session, stack) if summarise else None
@@ -142,7 +143,7 @@ def sample(data: options.Data = None, as_json: options.AsJson = False) -> None:
     """
 
     async def work() -> Imported:
-        async with open_session(load_config(), data=data, simulated=False) as session:
+        async with open_session(load_config(), data=data, needs=STORE_ONLY) as session:
             sample_questions, sample_trees = read_sample(sample_path())
             await import_sample(session.services.library, sample_questions, sample_trees)
             return Imported(len(sample_questions), len(sample_trees))

@@ -39,6 +39,14 @@ def print_line(text: str) -> None:
     sys.stdout.write(redact_text(text) + "\n")
 
 
+def say(value: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """`value` as JSON, or `text` for people."""
+    if as_json:
+        print_json(value)
+    else:
+        print_line(text)
+
+
 def shown(value: Any) -> str:
     """A value as a table shows it; what is missing reads "not recorded", never 0."""
     if value is None:

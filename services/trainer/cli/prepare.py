@@ -13,7 +13,7 @@ from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line, print_rows, shown
 from services.trainer.cli.preparing import prepare_workspace
 from services.trainer.cli.running import run_command
-from services.trainer.cli.session import load_config, open_session
+from services.trainer.cli.session import STORE_ONLY, load_config, open_session
 from services.trainer.domain.records import Seed
 from services.trainer.domain.split import PoolCounts
 from services.trainer.use_cases.baseline import BASELINE_RUN, BaselineResult, run_baseline
@@ -120,7 +120,7 @@ def split(
 
     async def work() -> FrozenSplit:
         config = load_config(overrides)
-        async with open_session(config, data=data, simulated=False) as session:
+        async with open_session(config, data=data, needs=STORE_ONLY) as session:
             manifest, _ = await session.services.workspaces.get(config.workspace)
             return await freeze_split(
                 session.services,
@@ -156,7 +156,7 @@ def seed_create(
 
     async def work() -> tuple[Seed, int]:
         config = load_config({"workspace": workspace})
-        async with open_session(config, data=data, simulated=False) as session:
+        async with open_session(config, data=data, needs=STORE_ONLY) as session:
             return await session.services.workspaces.init_seed(
                 name, config.workspace, BASELINE_RUN, "v1", "v1", force=force
             )
@@ -177,7 +177,7 @@ def seed_list(data: options.Data = None, as_json: options.AsJson = False) -> Non
     """
 
     async def work() -> list[Seed]:
-        async with open_session(load_config(), data=data, simulated=False) as session:
+        async with open_session(load_config(), data=data, needs=STORE_ONLY) as session:
             return await session.services.workspaces.seeds()
 
     rows = [

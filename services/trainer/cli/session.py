@@ -18,6 +18,8 @@ from services.trainer.domain.errors import StackFailed
 from services.trainer.use_cases.ports import Services
 
 DEFAULT_DATA_ROOT = Path("data")
+STORE_ONLY = ("store",)
+"""What commands need that only read or write data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +43,28 @@ def load_config(overrides: Mapping[str, object] | None = None) -> TrainerConfig:
 
 
 @asynccontextmanager
-async def open_session(config: TrainerConfig, *, data: Path | None, simulated: bool) -> AsyncIterator[Session]:
+async def open_session(
+    config: TrainerConfig, *, data: Path | None, simulated: bool = False, needs: tuple[str, ...] = SERVICES
+) -> AsyncIterator[Session]:
     """A session; `simulated` or `data` ask for an embedded stack of their own.
+
+    Only the services in `needs` have to answer, or are started.
 
     Raises StackFailed when the embedded stack doesn't start, or when only some of the configured services answer.
     """
     addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
-    if not simulated and data is None and await _running(addresses):
+    if not simulated and data is None and await _running({name: addresses[name] for name in needs}):
         async with connected(addresses, config.call_timeout_seconds) as services:
             yield Session(services, config, addresses, embedded=False)
         return
     root = data or DEFAULT_DATA_ROOT
-    people.print(f"starting the embedded stack (data in {root}) ...", markup=False)
+    what = "the embedded stack" if needs == SERVICES else f"an embedded {' and '.join(needs)}"
+    people.print(f"starting {what} (data in {root}) ...", markup=False)
     world = sample_path() / "world.toml" if simulated else None
-    stack = await start_stack(StackOptions(root, world))
+    stack = await start_stack(StackOptions(root, world, needs))
     try:
-        async with connected(stack.addresses, config.call_timeout_seconds) as services:
-            yield Session(services, config, stack.addresses, embedded=True)
+        async with connected({**addresses, **stack.addresses}, config.call_timeout_seconds) as services:
+            yield Session(services, config, {**addresses, **stack.addresses}, embedded=True)
     finally:
         await asyncio.shield(stack.stop())
 

@@ -103,7 +103,7 @@ async def _open(
 ) -> tuple[TrainingRun, bool]:
     services = session.services
     if chosen.resume:
-        workspace, saved = await _find_run(services, chosen.resume, chosen.workspace)
+        workspace, saved = await find_run(services, chosen.resume, chosen.workspace)
         settings = with_saved_settings(config, saved).training_settings()
         return await gather_run(services, progress, settings, workspace, chosen.resume), True
     seed = await _seed(session, chosen, progress)
@@ -221,7 +221,8 @@ async def _free_run_id(services: Services, stem: str) -> str:
     return f"{stem}-{number}"
 
 
-async def _find_run(services: Services, run_id: str, workspace: str | None) -> tuple[str, Run]:
+async def find_run(services: Services, run_id: str, workspace: str | None) -> tuple[str, Run]:
+    """The workspace that holds a training run, and the run. Raises WorkspaceProblem when there is none."""
     names: Sequence[str] = [workspace] if workspace else await services.workspaces.names()
     for name in names:
         for run in await services.runs.all(name, TRAIN_KIND):

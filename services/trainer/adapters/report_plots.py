@@ -1,0 +1,127 @@
+"""The plots of the page about a run, as plotly figures without colours of their own background."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from services.trainer.domain.best import published
+from services.trainer.domain.records import DualMetric, GateEvidenceRow, HoldoutRow, StepReportRow
+
+_HEIGHT = 340
+_ACCEPT, _REJECT = "#2e9e5b", "#d0564c"
+
+
+def accuracy_curves(metrics: Sequence[DualMetric], lines: Sequence[HoldoutRow]) -> go.Figure:
+    """Val accuracy per evaluation and held-out accuracy per epoch; the best val figure is marked as optimistic."""
+    figure = _figure("Accuracy per version", "evaluation", "share of units right")
+    val = [each for each in published(metrics) if each.hard is not None]
+    figure.add_scatter(
+        x=[_moment(each.epoch, each.version_kind) for each in val],
+        y=[each.hard for each in val],
+        text=[each.skills_version for each in val],
+        mode="lines+markers+text",
+        textposition="top center",
+        name="val",
+    )
+    if val:
+        best = max(val, key=lambda each: each.hard or 0.0)
+        figure.add_scatter(
+            x=[_moment(best.epoch, best.version_kind)],
+            y=[best.hard],
+            mode="markers",
+            marker={"symbol": "star", "size": 15},
+            name="best val (chosen among several: optimistic)",
+        )
+    final = [line for line in lines if line.line == "final" and line.accuracy is not None]
+    baseline = next((line for line in lines if line.line == "baseline" and line.accuracy is not None), None)
+    points = [("start", baseline)] if baseline is not None else []
+    points += [(_moment(line.epoch, "final"), line) for line in final]
+    figure.add_scatter(
+        x=[moment for moment, _ in points],
+        y=[line.accuracy for _, line in points],
+        text=[line.skills_version for _, line in points],
+        mode="lines+markers",
+        name="held-out test (the honest figure)",
+    )
+    figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
+    return figure
+
+
+def evidence_trajectories(steps: Sequence[StepReportRow], evidence: Sequence[GateEvidenceRow]) -> dict[str, go.Figure]:
+    """Per task type, the evidence of each of its gates unit by unit, with the two bounds."""
+    paths: dict[tuple[str, int, int], list[GateEvidenceRow]] = defaultdict(list)
+    for row in evidence:
+        paths[row.evidence.task_type, row.epoch, row.step].append(row)
+    figures: dict[str, go.Figure] = {}
+    for step in steps:
+        report = step.report
+        path = paths.get((report.task_type, step.epoch, step.step))
+        if not path:
+            continue
+        if report.task_type not in figures:
+            figures[report.task_type] = _evidence_figure(report.task_type, report.verdict_json)
+        figures[report.task_type].add_scatter(
+            x=list(range(len(path) + 1)),
+            y=[1.0, *(row.evidence.e_value for row in path)],
+            text=["start", *(f"{row.evidence.unit_id}: W {row.evidence.w}, L {row.evidence.l}" for row in path)],
+            mode="lines+markers",
+            line_shape="hv",
+            marker={"size": 4},
+            line={"color": _ACCEPT if report.gate_action.startswith("ACCEPT") else _REJECT},
+            name=f"epoch {step.epoch} step {step.step}: {report.gate_action}",
+        )
+    return dict(sorted(figures.items()))
+
+
+def accuracy_by_type(metrics: Sequence[DualMetric]) -> go.Figure | None:
+    """Val accuracy per task type at the start and at the end; None before the first evaluation."""
+    known = published(metrics)
+    if not known:
+        return None
+    figure = _figure("Val accuracy per task type", "", "share of units right")
+    for name, metric in (("start", known[0]), ("end", known[-1])):
+        counts: Mapping[str, Sequence[int]] = json.loads(metric.by_type_json or "{}")
+        types = sorted(task_type for task_type, (_, measured) in counts.items() if measured)
+        figure.add_bar(
+            x=types,
+            y=[counts[task_type][0] / counts[task_type][1] for task_type in types],
+            text=[f"{counts[task_type][0]}/{counts[task_type][1]}" for task_type in types],
+            name=f"{name} ({metric.skills_version})",
+        )
+    figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
+    return figure
+
+
+def _evidence_figure(task_type: str, verdict_json: str) -> go.Figure:
+    figure = _figure(task_type, "units consumed", "evidence E (log)")
+    figure.update_yaxes(type="log")
+    parameters = json.loads(verdict_json).get("parameters", {}) if verdict_json else {}
+    for name in ("e_confirm", "e_provisional"):
+        if name in parameters:
+            figure.add_hline(y=parameters[name], line_dash="dot", annotation_text=f"{name} {parameters[name]:g}")
+    return figure
+
+
+def _figure(title: str, x_title: str, y_title: str) -> go.Figure:
+    return go.Figure(
+        layout={
+            "title": {"text": title, "font": {"size": 15}},
+            "height": _HEIGHT,
+            "margin": {"l": 60, "r": 20, "t": 50, "b": 45},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "xaxis": {"title": x_title},
+            "yaxis": {"title": y_title},
+            "legend": {"orientation": "h", "y": -0.25},
+        }
+    )
+
+
+def _moment(epoch: int, kind: str) -> str:
+    if epoch < 0:
+        return "start"
+    return f"epoch {epoch}" if kind == "final" else f"epoch {epoch} slow update"
