@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from services.questions import Unit
 from services.skills import slug
 
 GATE_MARK = "_gate_"
+_SKILL_FILE = re.compile(r"[a-z0-9][a-z0-9._-]*\.md")
 SOLVERS = ("tree", "direct")
 SKILL_MODES = ("auto", "manual", "none")
 
@@ -119,6 +121,9 @@ def _check_type(spec: TypeSpec, path: str) -> None:
     for name in ("task_type", "target_file", "candidate_text"):
         if not getattr(spec, name).strip():
             raise InvalidRequest(f"{name} must not be empty", field=f"{path}.{name}")
+    if not _SKILL_FILE.fullmatch(spec.target_file):
+        message = f"target_file must be a file name like action-reasoning.md, got {spec.target_file!r}"
+        raise InvalidRequest(message, field=f"{path}.target_file")
     if not spec.ladder:
         raise EmptyLadder(spec.task_type, f"{path}.ladder")
     require_distinct(spec.task_type, [unit.unit_id for unit in spec.ladder], f"{path}.ladder")
