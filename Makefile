@@ -17,6 +17,8 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup
 
 COMPOSE ?= $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 COMPOSE_FILES := -f deploy/compose.yaml $(if $(GPU),-f deploy/compose.gpu.yaml) $(if $(OBSERVABILITY),-f deploy/compose.observability.yaml)
+PROFILES := $(if $(GPU),,--profile demo)
+export COMPOSE_PROJECT_NAME ?= videotree
 
 .PHONY: help setup proto lock format check check-lint check-types check-imports check-protos check-docs test test-unit \
 	test-containers train up down logs ps images-offline bench bench-gate clean
@@ -87,16 +89,16 @@ train: $(RUNTIME) ## train on the bundled sample with the simulated model
 
 up: ## start the services in containers (GPU=1: with vLLM; OBSERVABILITY=1: with Prometheus and Grafana)
 	deploy/prepare.sh
-	$(COMPOSE) $(COMPOSE_FILES) --profile demo up --detach --build
+	$(COMPOSE) $(COMPOSE_FILES) $(PROFILES) up --detach --build
 
 down: ## stop the containers (the data stays)
 	$(COMPOSE) $(COMPOSE_FILES) --profile demo --profile train down
 
 logs: ## follow the containers' logs
-	$(COMPOSE) $(COMPOSE_FILES) --profile demo logs --follow --tail 100
+	$(COMPOSE) $(COMPOSE_FILES) $(PROFILES) logs --follow --tail 100
 
 ps: ## list the containers and their health
-	$(COMPOSE) $(COMPOSE_FILES) --profile demo ps
+	$(COMPOSE) $(COMPOSE_FILES) $(PROFILES) ps
 
 images-offline: $(DEV) ## build the images without an image registry: bases by debootstrap, wheels from the host
 	deploy/images-offline.sh

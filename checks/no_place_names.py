@@ -38,7 +38,7 @@ def _text_files(root: Path) -> list[Path]:
 def _faults_of(root: Path, path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, FileNotFoundError):
         return []
     return [
         f"{path.relative_to(root)}:{number}: {match.group()}"

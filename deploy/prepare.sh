@@ -18,4 +18,5 @@ secret redis_password "$(random)"
 secret token "$(random)"
 secret redis_url "redis://:$(cat secrets/redis_password)@redis:6379/0"
 secret llm_api_key none
+secret grafana_password "$(random)"
 chmod 444 secrets/*

@@ -200,8 +200,9 @@ def _from_environment(model: type[Section], section: str) -> dict[str, Setting]:
 
 
 def _from_variable(decoder: EnvSettingsSource, name: str, field: FieldInfo, variable: str) -> Setting | None:
-    raw = os.environ.get(variable)
-    if _is_secret(field) and f"{variable}_FILE" in os.environ:
+    # Compose files can't leave a variable out, only empty; an empty one counts as not set.
+    raw = os.environ.get(variable) or None
+    if _is_secret(field) and os.environ.get(f"{variable}_FILE"):
         if raw is not None:
             raise ConfigError(f"{variable} and {variable}_FILE are both set; unset one of them")
         return Setting(secret_from_file(os.environ[f"{variable}_FILE"], f"{variable}_FILE"), f"{variable}_FILE")

@@ -103,6 +103,12 @@ def test_cli_3_a_wrong_variable_is_named(config_file: Path, monkeypatch: pytest.
         load_section(Example, "inference")
 
 
+def test_cli_3_an_empty_variable_counts_as_not_set(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("VIDEOTREE_INFERENCE_WIDTH", "LLM_API_KEY", "LLM_API_KEY_FILE"):
+        monkeypatch.setenv(variable, "")
+    assert load_section(Example, "inference") == Example()
+
+
 def test_cli_3_an_unknown_variable_of_the_section_is_refused(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
