@@ -16,7 +16,7 @@ from services.simulator.domain.words import Lexicon
 from services.simulator.domain.world import Proposal, World
 
 _CASE = re.compile(r'<case\b[^>]*?\b(?:id|question_id)="([^"]+)"')
-_NUMBERED = re.compile(r"^\s*(?:\[)?(\d+)[\].:)]|<edit\b[^>]*?\b(?:n|number|index)=\"(\d+)\"", re.MULTILINE)
+_NUMBERED = re.compile(r'<edit n="(\d+)">(.*?)</edit>', re.DOTALL)
 _SECOND_EDIT = 0.25
 _BAD_FORMS = ("unknown_target", "marker", "cut_off", "no_cases", "unknown_operation")
 _QUALITY_ORDER = {"helpful": 0, "neutral": 1, "harmful": 2}
@@ -146,10 +146,7 @@ def _write_prompt_edits(task: Task, world: World, _lexicon: Lexicon, draws: Draw
 
 def _rank(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
     """Helpful edits first, harmful ones last, each told by the stock's texts; equals in a drawn order."""
-    text = tag("edits", task.text)
-    found = list(_NUMBERED.finditer(text))
-    ends = [*(one.start() for one in found[1:]), len(text)]
-    parts = {int(one[1] or one[2]): text[one.start() : end] for one, end in zip(found, ends, strict=False)}
+    parts = {int(number): text for number, text in _NUMBERED.findall(tag("edits", task.text))}
 
     def quality(number: int) -> int:
         known = [_QUALITY_ORDER[one.quality] for one in world.evolve.proposals if one.text in parts[number]]

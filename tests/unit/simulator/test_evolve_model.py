@@ -131,6 +131,13 @@ def test_prompt_edits_are_neutral_and_outside_the_frozen_sections() -> None:
     assert prompt.count(edit["target"]) == 1
 
 
+def test_edits_are_ranked_helpful_first_and_harmful_last() -> None:
+    by_quality = {one.quality: one.text for one in SAMPLE.evolve.proposals}
+    texts = [by_quality["harmful"], by_quality["neutral"], f"1. Search.\n2. {by_quality['helpful']}"]
+    edits = "\n".join(f'<edit n="{number}">\nop: append\n{text}\n</edit>' for number, text in enumerate(texts))
+    assert asked("evolve.rank", world(), edits=edits, budget="1")["order"] == [2, 1, 0]
+
+
 def test_reminders_that_say_the_same_are_merged() -> None:
     reminders = "Open the frames of the event.\nOpen all frames of an event.\nCount twice."
     answer = asked("evolve.consolidate", world(), reminders=reminders, limit="5")
