@@ -7,8 +7,7 @@ GateError
 │   ├── DuplicateLadderUnit        a unit named twice in one ladder
 │   ├── UnknownLadderUnit          a unit the workspace does not have
 │   ├── OverlappingTargets         two types edit the same skill file
-│   ├── BadRunPrefix               a run id prefix that is no gate prefix
-│   └── UnknownArm                 an arm that is neither base nor cand
+│   └── BadRunPrefix               a run id prefix that is no gate prefix
 ├── GuardTripped                   too many infrastructure faults: the round is aborted
 ├── AllUnitsExcluded               not one unit of a type could be counted
 └── NeighbourFailed                a call to another service failed
@@ -97,10 +96,6 @@ class BadRunPrefix(InvalidRequest):
 
     def __init__(self, prefix: str, field: str) -> None:
         super().__init__(f"run id prefix {prefix!r} must contain '_gate_'", field=field, metadata={"prefix": prefix})
-
-
-class UnknownArm(InvalidRequest):
-    """An arm that is neither base nor cand."""
 
 
 class GuardTripped(GateError):

@@ -139,12 +139,11 @@ def _check_disjoint(types: Sequence[TypeSpec]) -> None:
     owner_of_file: dict[str, str] = {}
     owner_of_slug: dict[str, str] = {}
     for index, spec in enumerate(types):
-        other = owner_of_file.setdefault(spec.target_file, spec.task_type)
-        if other is not spec.task_type:
-            raise OverlappingTargets(spec.target_file, other, spec.task_type, f"specs[{index}].target_file")
-        namesake = owner_of_slug.setdefault(slug(spec.task_type), spec.task_type)
-        if namesake is not spec.task_type:
-            message = (
-                f"{namesake!r} and {spec.task_type!r} share the slug {slug(spec.task_type)!r} and so their run ids"
-            )
+        if spec.target_file in owner_of_file:
+            owner = owner_of_file[spec.target_file]
+            raise OverlappingTargets(spec.target_file, owner, spec.task_type, f"specs[{index}].target_file")
+        name = slug(spec.task_type)
+        if name in owner_of_slug:
+            message = f"{owner_of_slug[name]!r} and {spec.task_type!r} share the slug {name!r} and so their run ids"
             raise InvalidRequest(message, field=f"specs[{index}].task_type")
+        owner_of_file[spec.target_file] = owner_of_slug[name] = spec.task_type

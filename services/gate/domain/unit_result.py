@@ -6,22 +6,12 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from services.gate.domain.errors import UnknownArm
-
 
 class Arm(enum.StrEnum):
     """`base` is the current skill, `cand` the candidate."""
 
     BASE = "base"
     CAND = "cand"
-
-    @classmethod
-    def parse(cls, name: str, field: str) -> Arm:
-        """The arm of that name. Raises UnknownArm naming the field."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise UnknownArm(f"arm must be 'base' or 'cand', got {name!r}", field=field) from None
 
 
 class ArmResult(enum.StrEnum):

@@ -17,7 +17,6 @@ STATUS_RULES: Mapping[type[Exception], StatusRule] = {
     errors.UnknownLadderUnit: StatusRule(grpc.StatusCode.NOT_FOUND, "UNKNOWN_LADDER_UNIT"),
     errors.OverlappingTargets: StatusRule(grpc.StatusCode.INVALID_ARGUMENT, "OVERLAPPING_TARGETS"),
     errors.BadRunPrefix: StatusRule(grpc.StatusCode.INVALID_ARGUMENT, "BAD_RUN_PREFIX"),
-    errors.UnknownArm: StatusRule(grpc.StatusCode.INVALID_ARGUMENT, "UNKNOWN_ARM"),
     errors.GuardTripped: StatusRule(grpc.StatusCode.ABORTED, "GUARD_TRIPPED"),
     errors.AllUnitsExcluded: StatusRule(grpc.StatusCode.FAILED_PRECONDITION, "ALL_UNITS_EXCLUDED"),
     errors.NeighbourFailed: StatusRule(grpc.StatusCode.UNAVAILABLE, "NEIGHBOUR_FAILED"),
