@@ -15,7 +15,7 @@ from services.trainer.adapters.embedded_stack import SERVICES, is_serving
 from services.trainer.cli import options
 from services.trainer.cli.output import print_json, print_line, print_rows, say
 from services.trainer.cli.running import EXIT_FAILED, run_command
-from services.trainer.cli.session import Session, load_config, open_session
+from services.trainer.cli.session import Session, chosen_world, load_config, open_session
 from services.trainer.domain.endpoints import CacheStats, Endpoint
 from services.trainer.domain.errors import TrainerError
 from services.trainer.use_cases.doctor import (
@@ -30,12 +30,17 @@ from services.trainer.use_cases.doctor import (
 cache_app = typer.Typer(help="The response cache.", no_args_is_help=True)
 
 
-def doctor(simulated: options.Simulated = False, data: options.Data = None, as_json: options.AsJson = False) -> None:
+def doctor(
+    simulated: options.Simulated = False,
+    world: options.World = None,
+    data: options.Data = None,
+    as_json: options.AsJson = False,
+) -> None:
     """Check services, endpoints (a real call each), cache, data and templates; exit 1 if anything fails.
 
     Example: videotree doctor
     """
-    findings = run_command(_findings(simulated=simulated, data=data))
+    findings = run_command(_findings(chosen_world(simulated=simulated, world=world), data))
     if as_json:
         print_json(findings)
     else:
@@ -51,6 +56,7 @@ def models(
     reset: Annotated[str | None, typer.Option("--reset", help="Close this endpoint's breaker.")] = None,
     force_open: Annotated[str | None, typer.Option("--open", help="Open this endpoint's breaker.")] = None,
     simulated: options.Simulated = False,
+    world: options.World = None,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -60,7 +66,9 @@ def models(
     """
 
     async def work() -> tuple[Endpoint, ...]:
-        async with open_session(load_config(), data=data, simulated=simulated, needs=("inference",)) as session:
+        async with open_session(
+            load_config(), data=data, world=chosen_world(simulated=simulated, world=world), needs=("inference",)
+        ) as session:
             if reset:
                 await session.services.models.reset_breaker(reset)
             if force_open:
@@ -141,15 +149,15 @@ def cache_purge(
     say({"purged": purged}, f"removed {purged} entries", as_json=as_json)
 
 
-async def _findings(*, simulated: bool, data: Path | None) -> list[Finding]:
+async def _findings(world: Path | None, data: Path | None) -> list[Finding]:
     templates = check_templates(lambda: read_prompts(bundled_path("prompts")))
     config = load_config()
     addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
     running = await asyncio.gather(*(is_serving(address) for address in addresses.values()))
-    if any(running) and not all(running) and not simulated and data is None:
+    if any(running) and not all(running) and world is None and data is None:
         return [*await check_services(is_serving, addresses), templates]
     try:
-        async with open_session(config, data=data, simulated=simulated) as session:
+        async with open_session(config, data=data, world=world) as session:
             return [*await _session_findings(session), templates]
     except TrainerError as error:
         return [Finding("FAIL", "embedded stack", str(error), "videotree up, and read its logs"), templates]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -12,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from services.runtime.redaction import redact_text
+
+_WIDTH_IN_FILES = 240
 
 
 def print_json(value: Any) -> None:
@@ -31,7 +34,10 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str) 
     table = Table(*rows[0], box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(shown(value) for value in row.values()))
-    Console(highlight=False).print(table)
+    people = Console(highlight=False)
+    if not people.is_terminal:
+        people.width = _WIDTH_IN_FILES
+    people.print(table)
 
 
 def print_line(text: str) -> None:
@@ -53,6 +59,8 @@ def shown(value: Any) -> str:
         return "not recorded"
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
     if isinstance(value, (list, tuple)):
         return ", ".join(str(each) for each in value)
     return str(value)

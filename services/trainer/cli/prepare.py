@@ -13,7 +13,7 @@ from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line, print_rows, shown
 from services.trainer.cli.preparing import prepare_workspace
 from services.trainer.cli.running import run_command
-from services.trainer.cli.session import STORE_ONLY, load_config, open_session
+from services.trainer.cli.session import STORE_ONLY, chosen_world, load_config, open_session
 from services.trainer.domain.records import Seed
 from services.trainer.domain.split import PoolCounts
 from services.trainer.use_cases.baseline import BASELINE_RUN, BaselineResult, run_baseline
@@ -30,6 +30,7 @@ def baseline(
     prompts: Annotated[Path | None, typer.Option("--prompts", help="Folder with agent/ and tools/ prompts.")] = None,
     concurrency: Annotated[int | None, typer.Option("--concurrency", help="Questions in flight at once.")] = None,
     simulated: options.Simulated = False,
+    world: options.World = None,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -47,7 +48,7 @@ def baseline(
 
     async def work() -> BaselineResult:
         config = load_config(overrides)
-        async with open_session(config, data=data, simulated=simulated) as session:
+        async with open_session(config, data=data, world=chosen_world(simulated=simulated, world=world)) as session:
             manifest = await prepare_workspace(session)
             with LiveProgress() as progress:
                 return await run_baseline(session.services, progress, config.training_settings(), manifest)
@@ -68,6 +69,7 @@ def diagnose(
     workspace: options.Workspace = None,
     retry_uncertain: Annotated[bool, typer.Option("--retry-uncertain", help="Do the uncertain ones again.")] = False,
     simulated: options.Simulated = False,
+    world: options.World = None,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -78,7 +80,7 @@ def diagnose(
 
     async def work() -> OfflineDiagnosis:
         config = load_config({"workspace": workspace})
-        async with open_session(config, data=data, simulated=simulated) as session:
+        async with open_session(config, data=data, world=chosen_world(simulated=simulated, world=world)) as session:
             manifest, _ = await session.services.workspaces.get(config.workspace)
             with LiveProgress() as progress:
                 return await diagnose_baseline(session.services, progress, manifest, retry_uncertain=retry_uncertain)

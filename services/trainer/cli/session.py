@@ -37,6 +37,11 @@ def sample_path() -> Path:
     return bundled_path("examples") / "sample"
 
 
+def chosen_world(*, simulated: bool, world: Path | None) -> Path | None:
+    """The world file of the simulated model where one is asked for: the one named, or the bundled sample's."""
+    return (world or sample_path() / "world.toml") if simulated else None
+
+
 def load_config(overrides: Mapping[str, object] | None = None) -> TrainerConfig:
     """The `[trainer]` section with command-line values above it."""
     return load_section(TrainerConfig, "trainer", overrides)
@@ -44,23 +49,22 @@ def load_config(overrides: Mapping[str, object] | None = None) -> TrainerConfig:
 
 @asynccontextmanager
 async def open_session(
-    config: TrainerConfig, *, data: Path | None, simulated: bool = False, needs: tuple[str, ...] = SERVICES
+    config: TrainerConfig, *, data: Path | None, world: Path | None = None, needs: tuple[str, ...] = SERVICES
 ) -> AsyncIterator[Session]:
-    """A session; `simulated` or `data` ask for an embedded stack of their own.
+    """A session; `world` (a simulated model) or `data` ask for an embedded stack of their own.
 
     Only the services in `needs` have to answer, or are started.
 
     Raises StackFailed when the embedded stack doesn't start, or when only some of the configured services answer.
     """
     addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
-    if not simulated and data is None and await _running({name: addresses[name] for name in needs}):
+    if world is None and data is None and await _running({name: addresses[name] for name in needs}):
         async with connected(addresses, config.call_timeout_seconds) as services:
             yield Session(services, config, addresses, embedded=False)
         return
     root = data or DEFAULT_DATA_ROOT
     what = "the embedded stack" if needs == SERVICES else f"an embedded {' and '.join(needs)}"
     people.print(f"starting {what} (data in {root}) ...", markup=False)
-    world = sample_path() / "world.toml" if simulated else None
     stack = await start_stack(StackOptions(root, world, needs))
     try:
         async with connected({**addresses, **stack.addresses}, config.call_timeout_seconds) as services:

@@ -16,22 +16,22 @@ from services.trainer.adapters.embedded_stack import SERVICES, StackOptions, sta
 from services.trainer.cli import options
 from services.trainer.cli.output import print_rows
 from services.trainer.cli.running import people, run_command
-from services.trainer.cli.session import DEFAULT_DATA_ROOT, load_config, sample_path
+from services.trainer.cli.session import DEFAULT_DATA_ROOT, chosen_world, load_config
 from services.trainer.domain.errors import StackFailed
 
 SHOWN_SERVICES = (*SERVICES, "simulator")
 config_app = typer.Typer(help="The configuration in force.", no_args_is_help=True)
 
 
-def up(simulated: options.Simulated = False, demo: options.Demo = False, data: options.Data = None) -> None:
+def up(simulated: options.Simulated = False, world: options.World = None, data: options.Data = None) -> None:
     """Run the embedded stack in the foreground, on the ports that the other commands expect.
 
     Example: videotree up --simulated
     """
 
     async def work() -> None:
-        world = sample_path() / "world.toml" if simulated or demo else None
-        stack = await start_stack(StackOptions(data or DEFAULT_DATA_ROOT, world, default_ports=True))
+        chosen = chosen_world(simulated=simulated, world=world)
+        stack = await start_stack(StackOptions(data or DEFAULT_DATA_ROOT, chosen, default_ports=True))
         try:
             for name, address in stack.addresses.items():
                 people.print(f"{name:10} {address}", markup=False)
@@ -77,7 +77,10 @@ def config_show(
         shown = await asyncio.gather(*(_settings_of(name) for name in wanted))
         return [{"section": name, **row} for name, rows in zip(wanted, shown, strict=True) for row in rows]
 
-    print_rows(run_command(work()), as_json=as_json, empty="nothing is configured")
+    rows = run_command(work())
+    if not as_json:
+        rows = [{**row, "value": "not set" if row["value"] is None else row["value"]} for row in rows]
+    print_rows(rows, as_json=as_json, empty="nothing is configured")
 
 
 async def _settings_of(name: str) -> Sequence[dict[str, Any]]:

@@ -18,7 +18,7 @@ from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line
 from services.trainer.cli.preparing import DEMO_SETTINGS, prepare_sample_seed, prepare_seed
 from services.trainer.cli.running import Interrupted, people, run_command
-from services.trainer.cli.session import Session, load_config, open_session
+from services.trainer.cli.session import Session, chosen_world, load_config, open_session
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.errors import BudgetReached, TrainerError, WorkspaceProblem
 from services.trainer.domain.records import Run
@@ -36,6 +36,7 @@ class TrainOptions:
 
     demo: bool
     simulated: bool
+    world: Path | None
     data: Path | None
     run_id: str | None
     resume: str | None
@@ -58,6 +59,7 @@ def train(
     max_minutes: Annotated[float | None, typer.Option("--max-minutes", help="Stop after so many minutes.")] = None,
     demo: options.Demo = False,
     simulated: options.Simulated = False,
+    world: options.World = None,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -79,14 +81,15 @@ def train(
         "max_minutes": max_minutes,
     }
     given = {name: value for name, value in overrides.items() if value is not None}
-    chosen = TrainOptions(demo, simulated, data, run_id, resume, workspace, as_json)
+    chosen = TrainOptions(demo, simulated, world, data, run_id, resume, workspace, as_json)
     preset = DEMO_SETTINGS if demo and not resume else {}
     run_command(_train(chosen, {**preset, **given}))
 
 
 async def _train(chosen: TrainOptions, overrides: Mapping[str, object]) -> None:
     config = load_config(overrides)
-    async with open_session(config, data=chosen.data, simulated=chosen.demo or chosen.simulated) as session:
+    world = chosen_world(simulated=chosen.demo or chosen.simulated, world=chosen.world)
+    async with open_session(config, data=chosen.data, world=world) as session:
         with LiveProgress() as progress:
             run, resuming = await _open(session, chosen, config, progress)
             summary = await _run_to_end(run, config, resuming=resuming, hint=_hint(run, chosen))
@@ -191,6 +194,7 @@ def with_saved_settings(config: TrainerConfig, saved: Run) -> TrainerConfig:
 
 def _hint(run: TrainingRun, chosen: TrainOptions) -> str:
     flags = [" --demo"] * chosen.demo + [" --simulated"] * chosen.simulated
+    flags += [f" --world {chosen.world}"] if chosen.world else []
     data = f" --data {chosen.data}" if chosen.data else ""
     return f"go on with: videotree train --resume {run.run_id}{''.join(flags)}{data}"
 
