@@ -27,43 +27,39 @@ PIECES = st.sampled_from(
     ]
 )  # fmt: skip
 MESSY = st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=16).map("".join))
+PLAIN = st.sampled_from(
+    ["- look first\n", "Word by word.\n", "## Tools\n", "```\nx\n```\n", "é🙂\n", "\n", "look at 7. "]
+)
+PASSAGES = st.lists(PLAIN, min_size=1, max_size=7).map("".join)
 SOUND = st.builds(
     lambda head, middle, tail, appendix, momentum: (
-        f"{FRONT}# T\n\n{head}\n\n<!-- APPENDIX_START -->\n{appendix}\n<!-- APPENDIX_END -->\n\n{middle}\n\n"
-        f"<!-- MOMENTUM_START -->\n{momentum}\n<!-- MOMENTUM_END -->\n{tail}"
+        f"{FRONT}# T\n\nThe first line stands once.\n{head}\n"
+        f"<!-- APPENDIX_START -->\n{appendix}\n<!-- APPENDIX_END -->\n\n{middle}\n\n<!-- MOMENTUM_START -->\n{momentum}\n<!-- MOMENTUM_END -->\n{tail}"
     ),
-    *[
-        st.lists(
-            st.sampled_from(["- look first\n", "Word by word.\n", "```\nx\n```\n", "é\n", "\r\n"]), max_size=5
-        ).map("".join)
-    ]
-    * 5,
+    *[PASSAGES] * 5,
 )
-SKILLS = st.one_of(SOUND, MESSY)
+SKILLS = st.one_of(SOUND, SOUND, MESSY)
+CONTENTS = st.one_of(PASSAGES, PASSAGES, MESSY)
 
 
 @st.composite
 def skills_with_edits(draw: st.DrawFn) -> tuple[str, list[Edit]]:
+    """A skill and edits, most of them of a sound form, with targets cut out of the text at any place."""
     text = draw(SKILLS)
     normal = normalise_newlines(text)
 
     def target() -> str:
-        if normal and draw(st.integers(0, 3)):
+        if normal and draw(st.integers(0, 5)):
             start = draw(st.integers(0, len(normal) - 1))
-            return normal[start : start + draw(st.integers(1, 60))]
+            return normal[start : start + draw(st.integers(1, 40))]
         return draw(MESSY)
 
-    edits = [
-        Edit(
-            draw(st.sampled_from(EditOp)),
-            draw(st.just("")) if draw(st.booleans()) else target(),
-            draw(MESSY),
-            "why",
-            ("q1",),
-        )
-        for _ in range(draw(st.integers(0, 4)))
-    ]
-    return text, edits
+    def edit() -> Edit:
+        op, odd = draw(st.sampled_from(EditOp)), draw(st.integers(0, 9)) == 0
+        aimed = target() if op is not EditOp.APPEND or odd else ""
+        return Edit(op, aimed, draw(CONTENTS) if op is not EditOp.DELETE or odd else "", "why", ("q1",))
+
+    return text, [edit() for _ in range(draw(st.integers(0, 4)))]
 
 
 @settings(max_examples=400, deadline=None)
