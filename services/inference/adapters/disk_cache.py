@@ -17,6 +17,8 @@ from services.inference.use_cases.ports import CacheFault, CacheSize
 
 T = TypeVar("T")
 
+# The disk is this machine's own: when it is late, so is everything else, and a missed answer would be asked anew.
+_PATIENCE_SECONDS = 2.0
 _BATCH = 200
 _SQLITE_TIMEOUT_SECONDS = 1.0
 _RAW_MODES = (diskcache.core.MODE_RAW, diskcache.core.MODE_BINARY)
@@ -56,6 +58,11 @@ class DiskCache:
     def backend(self) -> str:
         """`disk`."""
         return "disk"
+
+    @property
+    def patience_seconds(self) -> float:
+        """See `ResponseCache`."""
+        return _PATIENCE_SECONDS
 
     async def get(self, key: str) -> bytes | None:
         """See `ResponseCache`."""

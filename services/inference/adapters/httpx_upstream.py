@@ -7,6 +7,7 @@ Slots bound the calls in flight, so that the pool itself has no limit and nobody
 from __future__ import annotations
 
 import ssl
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -29,6 +30,8 @@ class HttpxUpstream:
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=tls if tls else True)
+        # A large body (images) is in memory whichever way it is handed over, so that aiohttp's advice saves nothing.
+        warnings.filterwarnings("ignore", "Sending a large body directly", ResourceWarning)
         # No cookies: one caller's session must never reach another's request.
         session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         self._client = httpx.AsyncClient(transport=AiohttpTransport(client=session), trust_env=False)

@@ -14,6 +14,8 @@ from redis.exceptions import RedisError
 from services.inference.domain.cache_key import KEY_PREFIX
 from services.inference.use_cases.ports import CacheFault, CacheSize
 
+# A call asks twice, and both together shall cost less than 50 ms.
+_PATIENCE_SECONDS = 0.02
 _SOCKET_SECONDS = 0.05
 _SCAN_COUNT = 1000
 _MAX_CONNECTIONS = 16
@@ -41,6 +43,11 @@ class RedisCache:
     def backend(self) -> str:
         """`redis`."""
         return "redis"
+
+    @property
+    def patience_seconds(self) -> float:
+        """See `ResponseCache`."""
+        return _PATIENCE_SECONDS
 
     async def get(self, key: str) -> bytes | None:
         """See `ResponseCache`."""

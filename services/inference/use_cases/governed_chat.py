@@ -164,9 +164,7 @@ class GovernedModel:
     def _candidates(self, role: Role, prepare: Callable[[Endpoint], tuple[bytes, str]]) -> list[Candidate]:
         endpoints = self._endpoints.get(role)
         if not endpoints:
-            raise RoleNotConfigured(
-                f"no endpoint serves the role {role}; set LLM_BASE_URL and LLM_MODEL, or {role.upper()}_LLM_BASE_URL"
-            )
+            raise RoleNotConfigured(f"no endpoint serves the role {role}; set LLM_BASE_URL and {_model_variable(role)}")
         return [Candidate(guarded, prepare) for guarded in endpoints]
 
     def _embed_kind(self, request: EmbedRequest) -> CallKind[Embeddings]:
@@ -199,3 +197,8 @@ def _as_delta(completion: Completion) -> Delta | None:
     if not (completion.content or completion.reasoning or pieces):
         return None
     return Delta(completion.content, completion.reasoning, pieces)
+
+
+def _model_variable(role: Role) -> str:
+    """What must be set to serve the role: a chat model serves every role but `embed`."""
+    return "EMBED_LLM_MODEL" if role is Role.EMBED else "LLM_MODEL"

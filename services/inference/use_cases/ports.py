@@ -120,6 +120,11 @@ class ResponseCache(Protocol):
         """`redis` or `disk`."""
         ...
 
+    @property
+    def patience_seconds(self) -> float:
+        """How long a call may wait for `get` or `set`."""
+        ...
+
     async def get(self, key: str) -> bytes | None:
         """The bytes kept under `key`, or `None`."""
         ...
