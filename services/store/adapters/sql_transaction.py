@@ -112,13 +112,20 @@ class SqlTransaction:
 
     def _select(self, query: Query) -> Select[Any]:
         table = table_named(query.table)
-        order = [table.c[name] for name in query.order or KEYS[query.table]]
+        names = query.order or KEYS[query.table]
+        order = [table.c[name] for name in names]
         shown: list[Column[Any]] = [table.c[name] for name in query.columns] or list(table.columns)
         statement = select(*shown).where(*self._conditions(table, query)).order_by(*order)
         if query.distinct:
             statement = statement.distinct()
         if query.after is not None:
-            statement = statement.where(tuple_(*order) > tuple_(*query.after))
+            # Columns that are fixed anyway stay out of the comparison, or SQLite would scan from their beginning.
+            rest = [
+                (table.c[name], value)
+                for name, value in zip(names, query.after, strict=True)
+                if name not in query.equal
+            ]
+            statement = statement.where(tuple_(*(column for column, _ in rest)) > tuple_(*(value for _, value in rest)))
         return statement
 
     def _conditions(self, table: Table, query: Query) -> list[ColumnElement[bool]]:

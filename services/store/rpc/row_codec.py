@@ -22,6 +22,8 @@ M = TypeVar("M", bound=Message)
 _Reader = Callable[[Any], object]  # Any: the field of whichever message the reader was made for
 _Writer = Callable[[Any, Any], None]
 _MICROSECONDS = 1_000_000
+_NANOSECONDS = 1_000_000_000
+_MAX_DURATION_SECONDS = 315_576_000_000 - 1  # what a Duration may hold: about 10,000 years
 _TIMESTAMP = Timestamp.DESCRIPTOR.full_name
 _DURATION = Duration.DESCRIPTOR.full_name
 
@@ -96,9 +98,9 @@ def _reader(field: FieldDescriptor) -> _Reader:
 def _message_reader(field: FieldDescriptor) -> _Reader:
     name, kind = field.name, _kind(field)
     if kind == _TIMESTAMP:
-        return lambda message: _time_text(getattr(message, name)) if message.HasField(name) else None
+        return lambda message: _time_text(getattr(message, name), name) if message.HasField(name) else None
     if kind == _DURATION:
-        return lambda message: _seconds(getattr(message, name)) if message.HasField(name) else None
+        return lambda message: _seconds(getattr(message, name), name) if message.HasField(name) else None
     # The only other nested message of a row is a named map.
     return lambda message: dict(getattr(message, name).values)
 
@@ -134,12 +136,17 @@ def _is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def _time_text(stamp: Timestamp) -> str:
-    return iso_time(stamp.ToDatetime(tzinfo=datetime.UTC))
+def _time_text(stamp: Timestamp, field: str) -> str:
+    try:
+        return iso_time(stamp.ToDatetime(tzinfo=datetime.UTC))
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequest(f"{field} is no valid time", field=field) from error
 
 
-def _seconds(duration: Duration) -> float:
-    return duration.ToMicroseconds() / _MICROSECONDS
+def _seconds(duration: Duration, field: str) -> float:
+    if abs(duration.seconds) > _MAX_DURATION_SECONDS or abs(duration.nanos) >= _NANOSECONDS:
+        raise InvalidRequest(f"{field} is no valid duration", field=field)
+    return duration.seconds + duration.nanos / _NANOSECONDS
 
 
 @cache
