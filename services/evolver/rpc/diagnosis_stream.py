@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 
 from videotree.evolver.v1 import evolver_service_pb2 as pb
 
+from services.evolver.rpc.metrics import count_diagnoses
 from services.evolver.rpc.translate_diagnosis import result_message
 from services.evolver.use_cases.diagnose_run import DiagnoseJob, DiagnoseRun, RunDiagnosis
 
@@ -26,7 +27,9 @@ async def diagnosis_stream(diagnose: DiagnoseRun, job: DiagnoseJob) -> AsyncGene
     try:
         while (progress := await told.get()) is not None:
             yield pb.DiagnoseResponse(progress=progress)
-        yield pb.DiagnoseResponse(result=result_message(await task))
+        result = await task
+        count_diagnoses(result)
+        yield pb.DiagnoseResponse(result=result_message(result))
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -14,6 +14,7 @@ from services.evolver.domain.apply import apply_edits
 from services.evolver.domain.errors import InvalidRequest
 from services.evolver.domain.validate import Rules, validate_candidate
 from services.evolver.rpc.diagnosis_stream import diagnosis_stream
+from services.evolver.rpc.metrics import count_proposal
 from services.evolver.rpc.translate_diagnosis import job_value
 from services.evolver.rpc.translate_edits import (
     appendix_message,
@@ -68,7 +69,9 @@ class EvolverServicer(evolver_service_pb2_grpc.EvolverServiceServicer):
     async def ProposeEdit(self, request: pb.ProposeEditRequest, context: Context) -> pb.ProposeEditResponse:  # noqa: N802
         """Propose edits and apply them."""
         _check_size("current_text", request.current_text)
-        return proposal_message(await self._use_cases.propose.propose(proposal_job(request)))
+        proposal = await self._use_cases.propose.propose(proposal_job(request))
+        count_proposal(proposal)
+        return proposal_message(proposal)
 
     async def ApplyEdits(self, request: pb.ApplyEditsRequest, context: Context) -> pb.ApplyEditsResponse:  # noqa: N802
         """Apply edits; pure."""

@@ -34,7 +34,8 @@ PASSAGES = st.lists(PLAIN, min_size=1, max_size=7).map("".join)
 SOUND = st.builds(
     lambda head, middle, tail, appendix, momentum: (
         f"{FRONT}# T\n\nThe first line stands once.\n{head}\n"
-        f"<!-- APPENDIX_START -->\n{appendix}\n<!-- APPENDIX_END -->\n\n{middle}\n\n<!-- MOMENTUM_START -->\n{momentum}\n<!-- MOMENTUM_END -->\n{tail}"
+        f"<!-- APPENDIX_START -->\n{appendix}\n<!-- APPENDIX_END -->\n\n"
+        f"{middle}\n\n<!-- MOMENTUM_START -->\n{momentum}\n<!-- MOMENTUM_END -->\n{tail}"
     ),
     *[PASSAGES] * 5,
 )
