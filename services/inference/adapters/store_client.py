@@ -22,6 +22,7 @@ from videotree.store.v1 import (
 
 from services.inference.adapters.store_messages import prediction_message, question_value, record_value, trace_messages
 from services.inference.domain.agent_errors import NotFound, RecordRefused, StoreUnavailable
+from services.inference.domain.agent_loop import StopReason
 from services.inference.domain.prediction import AnswerRecord
 from services.inference.use_cases.answer_ports import (
     FramesMissing,
@@ -42,6 +43,7 @@ _VERSIONS_KEPT = 64
 _VERSION_SECONDS = 5.0
 _CALL_SECONDS = 30.0
 _RETRY_SECONDS = 20.0
+_ANSWERED = frozenset(reason.value for reason in StopReason if not reason.is_infra)
 _KINDS: Mapping[VersionKind, version_pb2.VersionKind.ValueType] = {
     VersionKind.SKILLS: version_pb2.VERSION_KIND_SKILLS,
     VersionKind.PROMPTS: version_pb2.VERSION_KIND_PROMPTS,
@@ -87,7 +89,7 @@ class StoreClient:
         request = library_service_pb2.GetFramesRequest(video_id=video_id, names=names)
         try:
             response = await self._call(partial(self._library.GetFrames, request, timeout=_CALL_SECONDS))
-        except NotFound as error:
+        except (NotFound, RecordRefused) as error:
             raise FramesMissing(names) from error
         return [frame.jpeg for frame in response.frames]
 
@@ -104,10 +106,9 @@ class StoreClient:
         stored = [
             prediction
             for prediction in await self._predictions(workspace, run_id, list(wanted))
-            if prediction.question_id in wanted
+            if prediction.question_id in wanted and prediction.stop_reason in _ANSWERED
         ]
-        records = [record_value(prediction, wanted[prediction.question_id]) for prediction in stored]
-        return [record for record in records if not record.submission.stop_reason.is_infra]
+        return [record_value(prediction, wanted[prediction.question_id]) for prediction in stored]
 
     async def _predictions(
         self, workspace: str, run_id: str, question_ids: Sequence[str]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from html import escape
 from typing import Final
 
@@ -64,7 +65,9 @@ class SkillBook:
         return "\n\n".join(map(skill_block, self.in_force(task_type)))
 
 
+@lru_cache(maxsize=1024)
 def _parsed(name: str, text: str) -> Skill:
+    """A gate asks with the same texts again and again, and reading front matter costs most of a millisecond."""
     try:
         return parse_skill(text)
     except SkillFormatError as error:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from services.inference.domain.agent_errors import UnusableVersion
 from services.inference.domain.agent_loop import LoopLimits
@@ -33,6 +34,12 @@ class AnswerRequest:
     limits: LoopLimits = field(default_factory=LoopLimits)
     resume: bool = False
     deadline: float | None = None
+
+
+@lru_cache(maxsize=64)
+def _templates(files: frozenset[tuple[str, str]]) -> TemplateSet:
+    """The templates of a prompts version, checked once however many calls use it."""
+    return TemplateSet.load(dict(files), REQUIRED_TEMPLATES)
 
 
 class AnswerQuestions:
@@ -70,7 +77,7 @@ class AnswerQuestions:
     async def _setup(self, request: AnswerRequest) -> AgentSetup:
         prompts = await self._services.library.version(request.workspace, VersionKind.PROMPTS, request.prompts_version)
         try:
-            templates = TemplateSet.load(prompts, REQUIRED_TEMPLATES)
+            templates = _templates(frozenset(prompts.items()))
             skills = await self._skills(request)
         except (MissingTemplatesError, TemplateFormatError) as error:
             raise UnusableVersion(f"prompts {request.prompts_version}: {error}", field="prompts_version") from error
