@@ -11,6 +11,9 @@ from services.gate.domain.round_events import Usage
 from services.gate.domain.unit_result import QuestionResult
 from services.gate.use_cases.ports import ArmAnswers, ArmCall
 
+STOP_REASONS = frozenset({"finished", "budget_exceeded", "parse_error", "error"})
+"""What may be counted, or excluded, with certainty; any other is refused rather than taken for an answer."""
+
 _SOLVERS = {"tree": agent_pb2.SOLVER_TREE, "direct": agent_pb2.SOLVER_DIRECT}
 _SKILL_MODES = {
     "auto": agent_pb2.SKILL_MODE_AUTO,
@@ -46,7 +49,7 @@ def _request(call: ArmCall) -> agent_service_pb2.AnswerQuestionsRequest:
         salt=call.salt,
         solver=_SOLVERS[call.agent.solver],
         skill_mode=_SKILL_MODES[call.agent.skill_mode],
-        limits=agent_pb2.AgentLimits(max_steps=call.agent.max_steps, concurrency=len(call.question_ids)),
+        limits=agent_pb2.AgentLimits(max_steps=call.agent.max_steps, concurrency=call.concurrency),
     )
 
 
@@ -58,6 +61,9 @@ def _require_complete(call: ArmCall, answers: list[agent_pb2.Answer]) -> None:
 
 
 def _result(answer: agent_pb2.Answer) -> QuestionResult:
+    if answer.stop_reason not in STOP_REASONS:
+        message = f"inference AnswerQuestions: unknown stop reason {answer.stop_reason!r} of {answer.question_id!r}"
+        raise NeighbourFailed(message, status="DATA_LOSS")
     return QuestionResult(answer.question_id, answer.correct, answer.stop_reason)
 
 

@@ -30,7 +30,7 @@ _BATCH_OUTCOMES = 4_000_000
 _CODE = {decision: code for code, decision in enumerate(DECISIONS)}
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def log_e_table(n_units: int, mixture: Mixture) -> NDArray[np.float64]:
     """ln E by [wins, losses], each from 0 to `n_units`."""
     if mixture is Mixture.UNIFORM:

@@ -13,7 +13,11 @@ from services.gate.domain.unit_result import QuestionResult
 
 @dataclass(frozen=True, slots=True)
 class ArmCall:
-    """One arm of one unit to be answered. `overrides` replace files of `skills_version`; `salt` None is no salt."""
+    """One arm of one unit to be answered.
+
+    `overrides` replace files of `skills_version`; `salt` None is no salt. At most `concurrency` of the questions may be
+    worked on at once: the slots that the arm holds.
+    """
 
     workspace: str
     dataset: str
@@ -24,6 +28,7 @@ class ArmCall:
     run_id: str
     salt: str | None
     agent: AgentOptions
+    concurrency: int
 
 
 @dataclass(frozen=True, slots=True)

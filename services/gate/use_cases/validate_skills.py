@@ -128,6 +128,7 @@ class _Round:
             run_id=run_id,
             salt=spec.options.base_salt if base else run_id,
             agent=spec.agent,
+            concurrency=min(len(question_ids), spec.options.concurrency),
         )
 
     def _settle(self, launch: Launch, answers: ArmAnswers) -> None:

@@ -18,7 +18,7 @@ from services.runtime.testing import local_channel
 from tests.fakes.gate_fakes import ScriptedInference
 from tests.fakes.gate_neighbours import Away, FakeAgent, agent_parts
 
-CALL = ArmCall("w", "d", ("q1", "q2"), "v1", {"a.md": "new"}, "v2", "r_gate_a_cand", "r_gate_a_cand", AgentOptions())
+CALL = ArmCall("w", "d", ("q1", "q2"), "v1", {"a.md": "new"}, "v2", "r_gate_a_cand", "r_gate_a_cand", AgentOptions(), 2)
 STOPS = {"q1": (True, "finished"), "q2": (False, "parse_error"), "q3": (False, "budget_exceeded")}
 
 
@@ -113,6 +113,15 @@ async def test_a_failed_call_is_a_failed_neighbour_with_its_status() -> None:
         with pytest.raises(NeighbourFailed, match="inference AnswerQuestions: UNAVAILABLE: no model") as raised:
             await GrpcInference(channel).answer(CALL)
     assert raised.value.status == "UNAVAILABLE"
+
+
+async def test_an_unknown_stop_reason_is_refused_rather_than_counted() -> None:
+    async def odd(request: object, question_id: str) -> tuple[bool, str]:
+        return False, "timed_out"
+
+    async with local_channel("inference", agent_parts(FakeAgent(odd))) as channel:
+        with pytest.raises(NeighbourFailed, match="unknown stop reason 'timed_out' of 'q1'"):
+            await GrpcInference(channel).answer(CALL)
 
 
 async def test_an_answer_that_is_missing_or_doubled_is_refused() -> None:

@@ -175,6 +175,14 @@ async def test_gat_7_launches_go_round_the_types_rank_by_rank_base_first() -> No
     assert order == [("a-0-q0", "base"), ("a-0-q0", "cand"), ("b-0-q0", "base"), ("b-0-q0", "cand")]
 
 
+async def test_gat_7_a_unit_larger_than_the_width_is_worked_on_within_the_width() -> None:
+    inference = scripted(flips("A", "BBBB"))
+    outcome, _ = await run(round_spec([type_spec("A", [5, 2, 1, 3])], RoundOptions(concurrency=2)), inference)
+    assert {(len(call.question_ids), call.concurrency) for call in inference.calls} <= {(5, 2), (2, 2), (1, 1), (3, 2)}
+    assert (len(inference.calls[0].question_ids), inference.calls[0].concurrency) == (5, 2)
+    assert outcome.peak_in_flight == 2
+
+
 async def test_gat_8_a_frozen_types_queue_is_dropped_without_a_call() -> None:
     types = [type_spec("A", [1] * 3), type_spec("B", [1] * 12)]
     inference = scripted(flips("A", "BBB") | flips("B", "W" * 12))
