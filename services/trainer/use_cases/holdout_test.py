@@ -85,6 +85,10 @@ def _derived(run: TrainingRun, epoch: int) -> HoldoutEval:
 async def _measure(
     run: TrainingRun, epoch: int, line: HoldoutLine, unpublished: Mapping[str, Deployable]
 ) -> HoldoutEval:
+    """Writes the intent, then measures; the result becomes memory with the epoch's commit and not before.
+
+    After a crash in between, the answers given are taken from the store and scored again.
+    """
     deployable = unpublished.get(line.pair.skills, Deployable(line.pair.skills, {}))
     intent = HoldoutEval(
         run_id=run.run_id,
@@ -102,7 +106,7 @@ async def _measure(
     result = await evaluate(
         run, epoch, "test", line.label, deployable.skills_version, line.pair.prompts, deployable.overrides
     )
-    measured = HoldoutEval(
+    return HoldoutEval(
         run_id=run.run_id,
         skills_version=line.pair.skills,
         prompts_version=line.pair.prompts,
@@ -115,5 +119,3 @@ async def _measure(
         epoch=epoch,
         by_type_json=result.by_type_json,
     )
-    await run.services.ledger.put_holdout_eval(run.workspace, measured)
-    return measured
