@@ -1,12 +1,12 @@
 """Applying edits to a text (EVO-8, first half). Pure and total: any text and any edits give an accounted result."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from services.evolver.domain.edits import Candidate, CandidateStatus, Edit, EditOp, EditOutcome, EditStatus
+from services.evolver.domain.edits import Candidate, CandidateStatus, Edit, EditOp, EditOutcome, EditStatus, Violation
 from services.evolver.domain.guard import Guard
 from services.evolver.domain.validate import Rules, is_storable, validate_candidate
-from services.skills import Span, fence_spans, front_matter_span, holds_marker, normalise_newlines
+from services.skills import Span, fence_spans, front_matter_span, holds_marker, normalise_newlines, open_fence
 
 _COUNT_LIMIT = 100
 
@@ -40,10 +40,20 @@ def apply_edits(text: str, edits: Sequence[Edit], rules: Rules) -> Candidate:
             outcomes.append(EditOutcome(edit, EditStatus.REFUSED, str(refusal)))
     if current == original:
         return Candidate(text, current, CandidateStatus.SKIPPED, tuple(outcomes))
-    violations = validate_candidate(original, current, rules)
+    violations = (*validate_candidate(original, current, rules), *_half_fences(outcomes))
     if violations:
         return Candidate(text, current, CandidateStatus.REJECTED, tuple(map(_withdrawn, outcomes)), violations)
     return Candidate(current, current, CandidateStatus.CANDIDATE, tuple(outcomes))
+
+
+def _half_fences(outcomes: Sequence[EditOutcome]) -> Iterator[Violation]:
+    """Yield a violation for each edit that opens a fence and leaves it to another edit to close it.
+
+    The file may look sound then, but what stands between the two edits has become code.
+    """
+    for number, outcome in enumerate(outcomes):
+        if outcome.status is EditStatus.APPLIED and open_fence(normalise_newlines(outcome.edit.content)) is not None:
+            yield Violation("fences", f"edit {number} opens a code fence and does not close it")
 
 
 def _withdrawn(outcome: EditOutcome) -> EditOutcome:
@@ -142,9 +152,23 @@ def _check_place(text: str, op: EditOp, place: _Place, guard: Guard) -> None:
         if span.overlaps(protected) or (span.start == span.end and protected.splits_at(span.start)):
             raise Refused("the place meets a protected part")
     for fence in fence_spans(text):
-        inside = fence.splits_at(span.start) or (span.start == len(text) == fence.end and not _closed(text, fence))
-        if op in (EditOp.INSERT_AFTER, EditOp.APPEND) and inside:
+        _check_fence(text, op, place, fence)
+
+
+def _check_fence(text: str, op: EditOp, place: _Place, fence: Span) -> None:
+    """Refuse an insertion inside a fence, and a change that takes a part of its lines out of it or puts a fence in."""
+    span = place.span
+    if op in (EditOp.INSERT_AFTER, EditOp.APPEND):
+        if fence.splits_at(span.start) or (span.start == len(text) == fence.end and not _closed(text, fence)):
             raise Refused("the insertion point lies inside a code fence")
+        return
+    whole = span.start <= fence.start and fence.end <= span.end
+    if whole or not span.overlaps(fence):
+        return
+    first_line, last_line = text.find("\n", fence.start), text.rfind("\n", fence.start, fence.end)
+    within = first_line < span.start and span.end <= last_line and first_line >= 0
+    if not within or fence_spans(place.content):
+        raise Refused("the edit cuts into a code fence")
 
 
 def _closed(text: str, fence: Span) -> bool:

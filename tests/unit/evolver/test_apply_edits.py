@@ -155,8 +155,31 @@ def test_evo_8_an_edit_that_leaves_a_fence_open_rejects_the_candidate() -> None:
     result = apply(append("```\nnever closed"))
     assert result.status is CandidateStatus.REJECTED
     assert result.text == SKILL
-    assert [violation.rule for violation in result.violations] == ["fences"]
+    assert {violation.rule for violation in result.violations} == {"fences"}
     assert result.outcomes[0].status is EditStatus.REFUSED
+
+
+def test_evo_8_two_edits_that_make_code_of_what_stands_between_them_reject_the_candidate() -> None:
+    result = apply(insert("Start with", "```"), insert("Check the total", "```"))
+    assert (result.status, result.text) == (CandidateStatus.REJECTED, SKILL)
+    assert [violation.rule for violation in result.violations] == ["fences", "fences"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        delete("```\n\nCheck the total"),
+        replace("find.\n\n```\nview", "find.\n\nview"),
+        replace("view_node", "a\n```\nb\n```\nc"),
+    ],
+)
+def test_evo_8_a_fence_is_not_cut(edit: Edit) -> None:
+    assert "cuts into a code fence" in reason_of(apply(edit))
+
+
+def test_evo_8_what_stands_in_a_fence_can_be_corrected_and_a_whole_fence_removed() -> None:
+    assert "```\nview_node(id)\n```" in apply(replace("view_node", "view_node(id)")).text
+    assert apply(delete("```\nview_node\n```\n")).text == SKILL.replace("```\nview_node\n```\n", "")
 
 
 def test_evo_8_crlf_matches_after_normalisation() -> None:
