@@ -9,7 +9,7 @@ from services.gate.domain.evidence import Mixture
 from services.gate.domain.guard import GuardLimits
 from services.gate.domain.ladder import LadderParameters
 from services.gate.domain.probation import ProbationParameters
-from services.gate.domain.round_spec import RoundOptions
+from services.gate.domain.round_spec import BASE_SALT, RoundOptions
 from services.gate.domain.verdict import GateParameters
 from services.runtime.config import ServingConfig
 
@@ -37,7 +37,7 @@ class GateConfig(ServingConfig):
     max_speculation: int | None = Field(None, description="Units launched beyond the prefix at most; none is no bound")
     guard_err: float = Field(0.10, description="Share of infrastructure faults that aborts a round")
     guard_min_questions: int = Field(10, description="Questions to have run in a type before the guard looks")
-    base_salt: str = Field("gate-base", description="Salt of base arms; none reuses the draw of the seed's baseline")
+    base_salt: str = Field(BASE_SALT, description="Salt of base arms; none reuses the draw of the seed's baseline")
 
     n_max: int = Field(60, description="Longest ladder")
     p_low: float = Field(0.1, description="Lower end of the informative range of estimates")

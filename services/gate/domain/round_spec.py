@@ -21,6 +21,7 @@ from services.questions import Unit
 from services.skills import slug
 
 GATE_MARK = "_gate_"
+BASE_SALT = "gate-base"
 _SKILL_FILE = re.compile(r"[a-z0-9][a-z0-9._-]*\.md")
 SOLVERS = ("tree", "direct")
 SKILL_MODES = ("auto", "manual", "none")
@@ -49,7 +50,12 @@ class RoundOptions:
     cancel_in_flight: bool = False
     max_speculation: int | None = None
     guard: GuardLimits = field(default_factory=GuardLimits)
-    base_salt: str | None = "gate-base"
+    base_salt: str | None = BASE_SALT
+
+    @property
+    def uses_baseline_cache(self) -> bool:
+        """Whether base results may come from the cache and go into it: those of the one fixed snapshot only."""
+        return self.base_salt == BASE_SALT
 
     def __post_init__(self) -> None:
         """Check every range."""

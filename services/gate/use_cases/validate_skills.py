@@ -88,8 +88,9 @@ class _Round:
         return self._scheduler.peak_in_flight
 
     async def run(self) -> None:
-        for one in self._types:
-            await self._take_cached(one)
+        if self._spec.options.uses_baseline_cache:
+            for one in self._types:
+                await self._take_cached(one)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._writer.run())
@@ -134,7 +135,7 @@ class _Round:
     def _settle(self, launch: Launch, answers: ArmAnswers) -> None:
         one = self._types[launch.lane]
         result = one.fold(launch.arm, answers.questions, answers.usage)
-        if launch.arm is Arm.BASE and not result.is_infra:
+        if launch.arm is Arm.BASE and not result.is_infra and self._spec.options.uses_baseline_cache:
             self._cache(one, launch.rank, result)
         was_frozen = one.prefix.frozen
         for event in one.resolve(launch.rank, launch.arm, result, self._elapsed()):

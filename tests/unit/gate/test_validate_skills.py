@@ -68,6 +68,16 @@ async def test_gat_5_the_base_salt_can_be_none() -> None:
     assert {call.salt for call in inference.calls if arm_of(call) == "base"} == {None}
 
 
+@pytest.mark.parametrize("salt", [None, "another"])
+async def test_gat_5_a_base_with_another_salt_is_never_taken_for_the_fixed_snapshot(salt: str | None) -> None:
+    one = type_spec("Action", [1] * 4)
+    store = store_for([one])
+    await store.cache_results([BaselineRow(cached_key(), "action-0", True, "earlier")])
+    outcome, _ = await run(round_spec([one], RoundOptions(base_salt=salt)), scripted(flips("Action", "NBBB")), store)
+    assert outcome.outcomes[0].cache_hits == 0
+    assert [unit_id for _, unit_id in store.cached] == ["action-0"]
+
+
 def cached_key(task_type: str = "Action") -> BaselineKey:
     return BaselineKey("w", task_type, text_sha256("look closely"), "v1")
 

@@ -171,9 +171,9 @@ class RoundOptions(_message.Message):
     guard_min_questions: _builtins.int
     """Questions that must have run in a type before the guard looks, default 10."""
     base_salt: _builtins.str
-    """Salt of a base arm that is not cached; absent means `gate-base`."""
+    """Salt of a base arm that is not cached; absent means `gate-base`. With any other the baseline cache is neither read nor written."""
     base_without_salt: _builtins.bool
-    """Run the base arm without a salt, reusing the seed's baseline draw; see the guide for the price."""
+    """Run the base arm without a salt, reusing the seed's baseline draw; see the guide for the price. Bypasses the baseline cache."""
     def __init__(
         self,
         *,
