@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 WINDOW = 8
-_WORD = re.compile(r"\w+")
+_SHORT = 3
+# Chinese and Japanese don't part words by spaces: there each character counts as one.
+_UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class LeakIndex:
     """
 
     windows: frozenset[tuple[str, ...]]
-    pairs: frozenset[tuple[str, str]]
+    pairs: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, questions: Iterable[tuple[str, str]]) -> "LeakIndex":
@@ -29,7 +32,7 @@ class LeakIndex:
         for question, answer in questions:
             windows.update(_windows(_words(question)))
             pairs.add((_joined(question), _joined(answer)))
-        return cls(frozenset(windows), frozenset(pair for pair in pairs if pair[0].strip() and pair[1].strip()))
+        return cls(frozenset(windows), tuple(sorted(pair for pair in pairs if pair[0].strip() and pair[1].strip())))
 
     def leak_in(self, content: str, known_text: str = "") -> str | None:
         """Return the words of `content` that leak, or None. What `known_text` says already is no new leak."""
@@ -49,11 +52,13 @@ class LeakIndex:
                 yield (" ".join(window),)
         joined = f" {' '.join(words)} "
         for question, answer in self.pairs:
-            if question in joined and answer in joined:
+            # A question of a word or two stands in any text, so its answer must follow it.
+            repeated = question in joined and answer in joined
+            if repeated and (question.count(" ") > _SHORT or f"{question.rstrip()}{answer}" in joined):
                 yield question.strip(), answer.strip()
 
 
-NO_LEAKS = LeakIndex(frozenset(), frozenset())
+NO_LEAKS = LeakIndex(frozenset(), ())
 
 
 def _words(text: str) -> list[str]:

@@ -262,6 +262,18 @@ def test_evo_8_a_short_question_is_refused_with_its_answer_only() -> None:
     assert apply(append("Ask: why did he run?"), rules=rules).status is CandidateStatus.CANDIDATE
 
 
+def test_evo_8_a_question_of_two_words_leaks_only_next_to_its_answer() -> None:
+    rules = Rules(max_chars=5000, leaks=LeakIndex.of([("How many?", "Two")]))
+    assert apply(append("Ask how many there are, then look at two scenes."), rules=rules).violations == ()
+    assert "leak" in reason_of(apply(append("How many: two."), rules=rules))
+
+
+def test_evo_8_a_text_without_spaces_leaks_by_eight_characters() -> None:
+    rules = Rules(max_chars=5000, leaks=LeakIndex.of([("为什么男人在晚上离开房子？", "他迟到了")]))
+    assert "leak" in reason_of(apply(append("注意:男人在晚上离开房子的原因"), rules=rules))
+    assert apply(append("注意男人在晚上的原因"), rules=rules).status is CandidateStatus.CANDIDATE
+
+
 def test_evo_8_a_question_split_over_two_edits_rejects_the_candidate() -> None:
     rules = Rules(max_chars=5000, leaks=LeakIndex.of([(QUESTION, "He runs away")]))
     words = QUESTION.split()
