@@ -69,7 +69,7 @@ class DiagnoseProgress:
 
 @dataclass(frozen=True, slots=True)
 class DiagnoseJob:
-    """Which predictions to diagnose."""
+    """Which predictions to diagnose; `max_steps` is the agent's step limit in that run, 0 where it isn't known."""
 
     workspace: str
     run_id: str
@@ -80,6 +80,7 @@ class DiagnoseJob:
     with_case_packs: bool
     tolerate_degraded: bool = False
     known_fingerprints: tuple[str, ...] = ()
+    max_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

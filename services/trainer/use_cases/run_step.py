@@ -99,6 +99,7 @@ async def _diagnose(
         skills_version=manifest.current.skills,
         prompts_version=manifest.current.prompts,
         with_case_packs=True,
+        max_steps=run.settings.max_steps,
     )
     async for event in run.services.evolver.diagnose(job):
         if isinstance(event, DiagnoseProgress):
