@@ -36,7 +36,7 @@ def sqlite_url(path: Path) -> URL:
 
 def schema_url(server: str, schema: str) -> URL:
     """Return the URL of one schema of a PostgreSQL server."""
-    return make_url(server).update_query_dict({"options": f"-csearch_path={schema}"})
+    return make_url(server).update_query_dict({"options": f'-csearch_path="{schema}"'})
 
 
 def writing_engine(url: URL) -> Engine:
@@ -87,9 +87,7 @@ def not_containing(column: Column[Any], part: str) -> ColumnElement[bool]:
 
 
 def copy_online(engine: Engine, target: Path) -> None:
-    """Copy a SQLite database that is in use into a new file, consistently; raises NotImplementedError elsewhere."""
-    if engine.dialect.name != "sqlite":
-        raise NotImplementedError("a PostgreSQL database is copied with pg_dump")
+    """Copy a SQLite database that is in use into a new file, consistently."""
     with engine.connect() as connection:
         source = connection.connection.driver_connection
         if not isinstance(source, sqlite3.Connection):
@@ -108,13 +106,22 @@ def integrity_fault(engine: Engine) -> str:
     return "" if found == "ok" else found
 
 
-def recreate_schema(server: str, schema: str) -> None:
-    """Make an empty PostgreSQL schema, dropping what an unfinished workspace of that name left."""
+def create_schema(server: str, schema: str) -> None:
+    """Make an empty PostgreSQL schema, dropping what an unfinished workspace left under that name."""
+    _administer(server, "DROP SCHEMA IF EXISTS {0} CASCADE", "CREATE SCHEMA {0}", names=(schema,))
+
+
+def replace_schema(server: str, new: str, old: str) -> None:
+    """Give a schema another's name and place, in one transaction."""
+    _administer(server, "DROP SCHEMA IF EXISTS {1} CASCADE", "ALTER SCHEMA {0} RENAME TO {1}", names=(new, old))
+
+
+def _administer(server: str, *statements: str, names: tuple[str, ...]) -> None:
     engine = create_engine(server)
-    quoted = engine.dialect.identifier_preparer.quote(schema)
+    quoted = [engine.dialect.identifier_preparer.quote(name) for name in names]
     with engine.begin() as connection:
-        connection.execute(text(f"DROP SCHEMA IF EXISTS {quoted} CASCADE"))
-        connection.execute(text(f"CREATE SCHEMA {quoted}"))
+        for statement in statements:
+            connection.execute(text(statement.format(*quoted)))
     engine.dispose()
 
 

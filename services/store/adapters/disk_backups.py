@@ -41,6 +41,7 @@ class DiskBackups:
 
     async def make(self, source: LedgerFolder, backup: str, created_time: str) -> tuple[str, int]:
         """Make a consistent copy while the source is being written; returns its path and size in bytes."""
+        self._require_files()
         async with self._making:
             target = self._root / backup
             if target.exists():
@@ -49,7 +50,7 @@ class DiskBackups:
             try:
                 size = await asyncio.to_thread(self._fill, source, building, created_time)
                 await asyncio.to_thread(self._files.install_folder, building, target)
-            except (OSError, NotImplementedError) as error:
+            except OSError as error:
                 raise StorageFailed(f"backup {backup!r} could not be made: {error}") from error
             finally:
                 shutil.rmtree(building, ignore_errors=True)
@@ -57,6 +58,7 @@ class DiskBackups:
 
     async def restore(self, backup: str, workspace: str) -> LedgerFolder:
         """Make a workspace from a copy; raises NotFound, AlreadyExists, or PreconditionFailed for a damaged copy."""
+        self._require_files()
         source = self._root / backup
         if not source.is_dir():
             raise NotFound("backup", backup, field="backup")
@@ -73,6 +75,12 @@ class DiskBackups:
         finally:
             shutil.rmtree(building, ignore_errors=True)
         return await self._workspaces.open(workspace)
+
+    def _require_files(self) -> None:
+        if not self._workspaces.databases_are_files:
+            raise PreconditionFailed(
+                "workspaces on a PostgreSQL server are copied with pg_dump and restored with pg_restore"
+            )
 
     def _fill(self, source: LedgerFolder, building: Path, created_time: str) -> int:
         database = self._workspaces.database_file(building)

@@ -16,6 +16,8 @@ from services.store.adapters.sql_ledger import SqlLedger, storage_failed
 from services.store.domain.errors import AlreadyExists, NotFound, StorageFailed
 from services.store.use_cases.ports import Fill, LedgerFolder
 
+_DRAFT = "/draft"  # a workspace's name holds no slash, so this is nobody else's schema
+
 
 class DiskLedgerFolders:
     """The port LedgerFolders below one folder; with a PostgreSQL server, each database is a schema of it.
@@ -57,14 +59,17 @@ class DiskLedgerFolders:
             building = await asyncio.to_thread(self._files.hidden_folder, self._root / name)
             try:
                 if self._postgres:
-                    await asyncio.to_thread(database_dialect.recreate_schema, self._postgres, self._schema(name))
-                draft = await asyncio.to_thread(self._open_at, name, building)
+                    await asyncio.to_thread(database_dialect.create_schema, self._postgres, self._schema(name, _DRAFT))
+                draft = await asyncio.to_thread(self._open_at, name, building, _DRAFT)
                 try:
                     await fill(draft)
                 finally:
                     await _close(draft)
                 await asyncio.to_thread(self._files.sync_tree, building)
                 await self._forget(name)
+                if self._postgres:
+                    schemas = (self._schema(name, _DRAFT), self._schema(name))
+                    await asyncio.to_thread(database_dialect.replace_schema, self._postgres, *schemas)
                 await asyncio.to_thread(self._files.install_folder, building, self._root / name)
             except OSError as error:
                 raise StorageFailed(f"{self._kind} {name!r} could not be made: {error.strerror or error}") from error
@@ -82,6 +87,11 @@ class DiskLedgerFolders:
         """Return where a folder of this name stands, or would."""
         return self._root / name
 
+    @property
+    def databases_are_files(self) -> bool:
+        """Whether each database is a file in its folder, and not a schema of a server."""
+        return not self._postgres
+
     def database_file(self, folder: Path) -> Path:
         """Return the database file in a folder."""
         return folder / self._database_name
@@ -91,10 +101,10 @@ class DiskLedgerFolders:
         if opened is not None:
             await _close(opened)
 
-    def _open_at(self, name: str, folder: Path) -> LedgerFolder:
+    def _open_at(self, name: str, folder: Path, schema_suffix: str = "") -> LedgerFolder:
         url = database_dialect.sqlite_url(self.database_file(folder))
         if self._postgres:
-            url = database_dialect.schema_url(self._postgres, self._schema(name))
+            url = database_dialect.schema_url(self._postgres, self._schema(name, schema_suffix))
         writing = database_dialect.writing_engine(url)
         try:
             schema.upgrade(writing)
@@ -108,8 +118,8 @@ class DiskLedgerFolders:
         ledger = SqlLedger(name, writing, reading, self._readers)
         return LedgerFolder(name, DiskFolder(folder, self._files), ledger)
 
-    def _schema(self, name: str) -> str:
-        return f"{self._kind}_{name}"
+    def _schema(self, name: str, suffix: str = "") -> str:
+        return f"{self._kind}_{name}{suffix}"
 
 
 def reading_engine_of(folder: LedgerFolder) -> Engine:
