@@ -7,8 +7,12 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from services.runtime.testing import free_port
 
@@ -38,6 +42,52 @@ class Stack:
         (container,) = self.compose("ps", "--all", "--quiet", service).split() or [""]
         details: list[dict[str, object]] = json.loads(run(["docker", "inspect", container], self.env(), 30))
         return details[0]
+
+    def state(self, service: str) -> dict[str, Any]:
+        """The state of a service's container: `Status`, `ExitCode`, `Health`, ..."""
+        state = self.container(service)["State"]
+        assert isinstance(state, dict)
+        return state
+
+    def wait_for_status(self, service: str, status: str, seconds: float = 30) -> None:
+        """Returns once the container is in that status; raises AssertionError after `seconds`."""
+        deadline = time.monotonic() + seconds
+        while (now := self.state(service)["Status"]) != status:
+            assert time.monotonic() < deadline, f"{service} is still {now}"
+            time.sleep(0.2)
+
+    def wait_until_healthy(self, service: str, seconds: float = 90) -> None:
+        """Returns once the container is healthy; raises AssertionError with its log after `seconds`."""
+        deadline = time.monotonic() + seconds
+        while (health := self.state(service)["Health"]["Status"]) != "healthy":
+            log = self.compose("logs", "--tail", "50", service) if time.monotonic() > deadline else ""
+            assert not log, f"{service} is {health}:\n{log}"
+            time.sleep(0.5)
+
+    @contextmanager
+    def trainer(self, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+        """A running `videotree` command in the trainer's container; standard output and errors come as one."""
+        given = [part for name, value in (settings or {}).items() for part in ("-e", f"{name}={value}")]
+        command = [*_compose(), "-f", "deploy/compose.yaml", "run", "--rm", "-T", "--no-deps", *given, "trainer"]
+        process = subprocess.Popen(
+            [*command, *arguments],
+            cwd=ROOT,
+            env=self.env(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+    def videotree(self, *arguments: str, settings: Mapping[str, str] | None = None) -> tuple[int, str]:
+        """Exit code and output of a `videotree` command that ran in the trainer's container."""
+        with self.trainer(*arguments, settings=settings) as process:
+            output, _ = process.communicate(timeout=300)
+            return process.returncode, output
 
     def grpcurl(self, service: str, method: str, request: str = "{}") -> dict[str, object]:
         """The answer of a method, called with the real grpcurl over reflection, without any proto file."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
 import urllib.request
-from collections.abc import Iterator
-from typing import Any
 
 import grpc
 import pytest
 
-from tests.integration.containers.stack import BUILD_TIMEOUT_SECONDS, SERVICES, Stack, run
+from tests.integration.containers.stack import BUILD_TIMEOUT_SECONDS, SERVICES, Stack
 
 pytestmark = [
     pytest.mark.container,
@@ -21,40 +17,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    stack = Stack(f"videotree-test-{os.getpid()}")
-    run(["deploy/images-offline.sh"], stack.env(), BUILD_TIMEOUT_SECONDS)
-    try:
-        stack.compose("up", "--detach", "--no-build")
-        yield stack
-    finally:
-        stack.compose("down", "--volumes", "--timeout", "15")
-
-
-def _state(stack: Stack, service: str) -> dict[str, Any]:
-    state = stack.container(service)["State"]
-    assert isinstance(state, dict)
-    return state
-
-
-def _wait_for_status(stack: Stack, service: str, status: str, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while _state(stack, service)["Status"] != status:
-        assert time.monotonic() < deadline, f"{service} is still {_state(stack, service)['Status']}"
-        time.sleep(0.2)
-
-
-def _wait_until_healthy(stack: Stack, service: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while (health := _state(stack, service)["Health"]["Status"]) != "healthy":
-        assert time.monotonic() < deadline, f"{service} is {health}:\n{stack.compose('logs', '--tail', '50', service)}"
-        time.sleep(0.5)
-
-
 @pytest.mark.parametrize("service", [*SERVICES, "redis", "simulator"])
 def test_dep_1_every_container_becomes_healthy(stack: Stack, service: str) -> None:
-    _wait_until_healthy(stack, service)
+    stack.wait_until_healthy(service)
 
 
 @pytest.mark.parametrize("service", [*SERVICES, "redis", "simulator"])
@@ -95,14 +60,14 @@ def test_cli_5_containers_are_confined(stack: Stack, service: str) -> None:
 def test_dep_4_grpcurl_calls_each_service(
     stack: Stack, service: str, method: str, request_json: str, key: str | None
 ) -> None:
-    _wait_until_healthy(stack, service)
+    stack.wait_until_healthy(service)
     answer = stack.grpcurl(service, method, request_json)
     assert key is None or key in answer
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_cli_5_a_call_without_the_token_is_refused(stack: Stack, service: str) -> None:
-    _wait_until_healthy(stack, service)
+    stack.wait_until_healthy(service)
     with grpc.insecure_channel(f"127.0.0.1:{stack.ports[service]}") as channel:
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/grpc.reflection.v1alpha.ServerReflection/Nothing")(b"", timeout=10)
@@ -113,24 +78,15 @@ def test_cli_5_a_call_without_the_token_is_refused(stack: Stack, service: str) -
 
 
 def test_dep_1_the_simulated_model_answers(stack: Stack) -> None:
-    _wait_until_healthy(stack, "simulator")
+    stack.wait_until_healthy("simulator")
     with urllib.request.urlopen(f"http://127.0.0.1:{stack.ports['simulator']}/v1/models", timeout=10) as answer:
         assert b"sim-agent" in answer.read()
 
 
 def test_dep_4_a_killed_store_comes_back_with_its_data(stack: Stack) -> None:
-    _wait_until_healthy(stack, "store")
+    stack.wait_until_healthy("store")
     stack.compose("kill", "-s", "KILL", "store")
-    _wait_for_status(stack, "store", "exited")
+    stack.wait_for_status("store", "exited")
     stack.compose("up", "--detach", "--no-build", "store")
-    _wait_until_healthy(stack, "store")
+    stack.wait_until_healthy("store")
     stack.grpcurl("store", "videotree.store.v1.WorkspaceService/ListWorkspaces")
-
-
-def test_cli_4_every_service_stops_cleanly(stack: Stack) -> None:
-    for service in SERVICES:
-        _wait_until_healthy(stack, service)
-    stack.compose("stop", *SERVICES)
-    for service in SERVICES:
-        state = _state(stack, service)
-        assert (state["Status"], state["ExitCode"]) == ("exited", 0), stack.compose("logs", "--tail", "50", service)
