@@ -37,7 +37,7 @@ async def stream_round(
         yield outcome_to(await round_task)
     finally:
         round_task.cancel()
-        await asyncio.wait({round_task})
+        await asyncio.gather(round_task, return_exceptions=True)
 
 
 def _record(spec: RoundSpec, event: Event) -> None:
