@@ -13,6 +13,7 @@ DEV := $(VENV)/.dev-installed
 
 TRAIN_COMMAND ?= videotree train --demo
 TRAIN_ARGS ?=
+BENCH_ARGS ?=
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
 COMPOSE ?= $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
@@ -104,7 +105,7 @@ images-offline: $(DEV) ## build the images without an image registry: bases by d
 	deploy/images-offline.sh
 
 bench: $(DEV) ## measure; prints tables and writes bench/results/
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(BENCH_ARGS)
 
 bench-gate: $(DEV) ## measure the gate alone
 	$(BIN)/python -m bench.gate

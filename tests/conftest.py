@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("VIDEOTREE_TEST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -22,14 +22,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         _need("docker", _docker_fault())
     if item.get_closest_marker("redis"):
         _need("redis", None if shutil.which("redis-server") else "no redis-server on PATH; install redis-server")
+    if item.get_closest_marker("public_data"):
+        _need("data", _data_fault())
 
 
 @pytest.fixture(scope="session")
 def public_data() -> Path:
     """The folder of the public data sets (`nextqa/`, `text_mcq/`, `sse/`): VIDEOTREE_TEST_DATA, else ../shared/data."""
-    path = Path(os.environ.get("VIDEOTREE_TEST_DATA") or ROOT.parent / "shared" / "data")
-    _need("data", None if path.is_dir() else f"no public data at {path}; set VIDEOTREE_TEST_DATA to its folder")
-    return path
+    _need("data", _data_fault())
+    return DATA
+
+
+def _data_fault() -> str | None:
+    return None if DATA.is_dir() else f"no public data at {DATA}; set VIDEOTREE_TEST_DATA to its folder"
 
 
 def _need(name: str, fault: str | None) -> None:

@@ -11,9 +11,7 @@ from services.inference.domain.outcome import AttemptFault, Outcome
 from services.inference.domain.sse import SseDecoder
 
 DATA = Path(os.environ.get("VIDEOTREE_TEST_DATA") or Path(__file__).parents[4] / "shared" / "data") / "sse"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason=f"no recordings at {DATA}; VIDEOTREE_TEST_DATA names their folder"
-)
+pytestmark = pytest.mark.public_data
 
 RECORDINGS = [
     ("llamacpppython.stream", None),

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import statistics
 import subprocess
@@ -23,10 +22,7 @@ from services.runtime.testing import free_port
 from tests.builders.inference_parts import endpoint, governed, request
 from tests.fakes.fake_upstream import fake_upstream
 
-needs_redis = [
-    pytest.mark.redis,
-    pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server binary on this machine"),
-]
+needs_redis = [pytest.mark.redis]
 
 
 class RedisProcess:
@@ -183,7 +179,6 @@ async def added_milliseconds(model, up, count, start):
 
 
 @pytest.mark.redis
-@pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server binary on this machine")
 async def test_inf_5_redis_absent_stopped_frozen_and_back_never_spoils_or_delays_a_call(tmp_path, redis):
     async with (
         fake_upstream() as up,
