@@ -20,6 +20,7 @@ from services.store.use_cases.ports import Clock, Folder, LedgerFolders, LedgerR
 from services.store.use_cases.publish import VersionChange, publish, version_row
 from services.store.use_cases.training_records import put_holdout_evals
 
+_ACCEPTED = "accepted"
 _STEP = "step"
 _EPOCH = "epoch"
 # An epoch has one end, whatever step number its records are kept under.
@@ -97,8 +98,8 @@ class Commits:
 
         def write(transaction: LedgerTransaction, files: Folder) -> Committed:
             manifest, versions = self._publish(transaction, files, commit.changes)
-            for table, rows in commit.decisions.items():
-                transaction.upsert(table, _naming_versions(table, rows, commit.changes, versions))
+            for table, rows in _naming_versions(commit.decisions, commit.changes, versions).items():
+                transaction.upsert(table, rows)
             return self._settle(transaction, key, manifest, versions, checkpoint)
 
         return await self._once(workspace, key, write)
@@ -125,8 +126,9 @@ class Commits:
             put_holdout_evals(transaction, commit.holdout_evals)
             transaction.upsert("holdout_lines", commit.holdout_lines)
             _observe(transaction, commit.run_id, commit.epoch, commit.observations)
-            records = _naming_versions("evolution_records", commit.evolution_records, commit.changes, versions)
-            transaction.upsert("evolution_records", records)
+            records = {"evolution_records": commit.evolution_records}
+            for table, rows in _naming_versions(records, commit.changes, versions).items():
+                transaction.upsert(table, rows)
             return self._settle(transaction, key, manifest, versions, checkpoint)
 
         return await self._once(workspace, key, write)
@@ -202,22 +204,30 @@ def _clear_step(transaction: LedgerTransaction, run_id: str, epoch: int, step: i
 
 
 def _naming_versions(
-    table: str, rows: Sequence[Row], changes: Sequence[VersionChange], versions: Sequence[Row]
-) -> Sequence[Row]:
-    """Fill in the published version of an accepted record that names none: its caller can't know the number before."""
-    if table != "evolution_records":
-        return rows
-    published = {
+    decisions: Mapping[str, Sequence[Row]], changes: Sequence[VersionChange], versions: Sequence[Row]
+) -> dict[str, Sequence[Row]]:
+    """Set the version each accepted record and report published: numbers are given here, callers only guess them."""
+    by_target = {
         target: version["version"]
         for change, version in zip(changes, versions, strict=True)
         for target in change.overrides
     }
-    return [
-        {**row, "accepted_version": published.get(row["target"], "")}
-        if row["status"] == "accepted" and not row["accepted_version"]
-        else row
-        for row in rows
-    ]
+    by_type = {
+        row["task_type"]: by_target[row["target"]]
+        for row in decisions.get("evolution_records", ())
+        if row["status"] == _ACCEPTED and row["target"] in by_target
+    }
+    named = {"evolution_records": (by_target, "target", _ACCEPTED), "step_reports": (by_type, "task_type", None)}
+    return {
+        table: [_named(row, *named[table]) for row in rows] if table in named else rows
+        for table, rows in decisions.items()
+    }
+
+
+def _named(row: Row, published: Mapping[str, str], by: str, status: str | None) -> Row:
+    if row[by] not in published or (status is not None and row["status"] != status):
+        return row
+    return {**row, "accepted_version": published[row[by]]}
 
 
 def _observe(transaction: LedgerTransaction, run_id: str, epoch: int, observations: Mapping[str, bool]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grpc import StatusCode
-from videotree.store.v1 import evaluation_pb2, gate_record_pb2, pool_pb2, workspace_pb2
+from videotree.store.v1 import evaluation_pb2, evolution_record_pb2, gate_record_pb2, pool_pb2, workspace_pb2
 from videotree.store.v1 import training_service_pb2 as pb
 
 from tests.builders.store_requests import (
@@ -94,6 +94,7 @@ async def test_sto_8_a_step_commits_all_it_decided(client: StoreClient) -> None:
     reports = await client.training.ListStepReports(pb.ListStepReportsRequest(**_run()))
     assert [row.report.gate_action for row in reports.rows] == ["ACCEPT_CONFIRMED"]
     assert not reports.rows[0].report.HasField("base_accuracy")
+    assert reports.rows[0].report.accepted_version == "v2"
     records = await client.training.ListEvolutionRecords(pb.ListEvolutionRecordsRequest(**_run()))
     assert [row.record.accepted_version for row in records.rows] == ["v2"]
     loaded = await client.training.LoadCheckpoint(pb.LoadCheckpointRequest(**_run()))
@@ -120,6 +121,20 @@ async def test_sto_8_accepts_land_one_after_the_other_each_keeping_the_others_fi
     done = await client.training.CommitStep(step_commit(changes=changes))
     assert [(each.version, each.parent) for each in done.versions] == [("v2", "v1"), ("v3", "v2")]
     assert await version_texts(client, "v3") == {"action-reasoning.md": "A\n", "default-strategy.md": "D\n"}
+
+
+async def test_sto_8_records_name_the_version_that_was_really_published(client: StoreClient) -> None:
+    await make_workspace(client)
+    await publish(client, change({"manual.md": "m\n"}, "v1"))
+    guessed = evolution_record_pb2.EvolutionRecord(
+        target="action-reasoning.md", task_type=TYPE, status="accepted", accepted_version="v2"
+    )
+    rejected = evolution_record_pb2.EvolutionRecord(target="other.md", task_type="Other", status="rejected")
+    await client.training.CommitStep(step_commit(evolution_records=[guessed, rejected]))
+    records = await client.training.ListEvolutionRecords(pb.ListEvolutionRecordsRequest(**_run()))
+    assert [row.record.accepted_version for row in records.rows] == ["v3", ""]
+    reports = await client.training.ListStepReports(pb.ListStepReportsRequest(**_run()))
+    assert [row.report.accepted_version for row in reports.rows] == ["v3"]
 
 
 async def test_sto_8_a_parent_that_is_no_longer_current_is_aborted_and_nothing_is_written(client: StoreClient) -> None:
