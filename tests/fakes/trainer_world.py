@@ -196,6 +196,20 @@ def version(kind: str, name: str, parent: str, texts: Mapping[str, str], trigger
     )
 
 
+class Silent:
+    """Progress that nobody watches."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def phase(self, *args: Any, **kwargs: Any) -> None: ...
+    def answered(self, answer: Any) -> None: ...
+    def advanced(self, done: int, total: int) -> None: ...
+    def gate_event(self, event: Any) -> None: ...
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 class Guarded:
     """A port whose calls are counted; the one the world names crashes, before or after its effect."""
 

@@ -20,7 +20,7 @@ from services.trainer.domain.records import StepReport
 from services.trainer.use_cases.open_run import gather_run, resume_run, start_run
 from services.trainer.use_cases.spend import Meter, within_budget
 from services.trainer.use_cases.train import TrainingEnd, train
-from tests.fakes.trainer_world import TYPES, Crash, World, outcome_of
+from tests.fakes.trainer_world import TYPES, Crash, Silent, World, outcome_of
 
 SMALL: dict[str, Any] = {
     "epochs": 2,
@@ -29,20 +29,6 @@ SMALL: dict[str, Any] = {
     "gate_cooldown": 1,
     "val_wrong_min": 0,
 }
-
-
-class Silent:
-    """Progress that nobody watches."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def phase(self, *args: Any, **kwargs: Any) -> None: ...
-    def answered(self, answer: Any) -> None: ...
-    def advanced(self, done: int, total: int) -> None: ...
-    def gate_event(self, event: Any) -> None: ...
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 async def no_limit() -> None:

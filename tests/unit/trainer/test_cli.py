@@ -1,0 +1,160 @@
+"""The command line as a person meets it (CLI-2, CLI-3)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from services.trainer.cli import running
+from services.trainer.cli.app import GOLDEN_PATH, app
+from services.trainer.cli.train import closing_lines, with_saved_settings
+from services.trainer.config import TrainerConfig
+from services.trainer.domain.errors import BudgetReached, TrainerError
+from services.trainer.domain.records import Run
+
+runner = CliRunner()
+
+
+def commands(group: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for command in group.registered_commands:
+        assert command.callback is not None
+        yield (*prefix, command.name or command.callback.__name__)
+    for sub in group.registered_groups:
+        assert sub.typer_instance is not None
+        yield from commands(sub.typer_instance, (*prefix, str(sub.name)))
+
+
+ALL = sorted(commands(app))
+
+
+def test_cli_2_every_command_of_the_specification_is_there() -> None:
+    names = {command[0] for command in ALL}
+    wanted = "up serve train plan baseline diagnose split seed import report runs diff export rollback backup restore"
+    assert {*wanted.split(), "doctor", "models", "cache", "config", "gate"} <= names
+
+
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
+def test_cli_2_every_command_has_help_with_an_example(command: tuple[str, ...]) -> None:
+    answer = runner.invoke(app, [*command, "--help"])
+    assert answer.exit_code == 0
+    assert f"Example: videotree {' '.join(command)}" in " ".join(answer.output.split())
+
+
+def test_cli_2_videotree_alone_says_what_it_is_for_and_the_golden_path() -> None:
+    answer = runner.invoke(app, [])
+    assert answer.exit_code == 0
+    assert answer.output.strip() == GOLDEN_PATH
+    for step in ("videotree import", "videotree doctor", "videotree train", "--demo"):
+        assert step in GOLDEN_PATH
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["nonsense"],
+        ["train", "--epochs", "many"],
+        ["serve", "nobody"],
+        ["cache", "purge"],
+        ["gate", "simulate", "--cell", "half"],
+        ["export", "x", "--format", "zip"],
+    ],
+    ids=" ".join,
+)
+def test_cli_2_wrong_use_is_exit_code_2_without_a_traceback(wrong: list[str]) -> None:
+    answer = runner.invoke(app, wrong)
+    assert answer.exit_code == 2
+    assert "Traceback" not in answer.output
+
+
+def test_cli_3_an_unknown_key_names_the_key_and_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "videotree.toml"
+    path.write_text("[trainer]\nepoch = 3\n")
+    monkeypatch.setenv("VIDEOTREE_CONFIG", str(path))
+    answer = runner.invoke(app, ["runs"])
+    assert answer.exit_code == 2
+    assert "unknown key epoch" in answer.output
+    assert str(path) in answer.output
+
+
+def test_cli_3_a_value_out_of_range_names_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIDEOTREE_TRAINER_VAL_RATIO", "1.5")
+    answer = runner.invoke(app, ["split"])
+    assert answer.exit_code == 2
+    assert "VIDEOTREE_TRAINER_VAL_RATIO" in answer.output
+
+
+def test_cli_3_config_show_tells_where_a_value_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIDEOTREE_TRAINER_EPOCHS", "7")
+    answer = runner.invoke(app, ["config", "show", "trainer", "--json"])
+    rows = {row["key"]: row for row in json.loads(answer.stdout)}
+    assert (rows["epochs"]["value"], rows["epochs"]["source"]) == (7, "VIDEOTREE_TRAINER_EPOCHS")
+    assert rows["batch_size"]["source"] == "default"
+
+
+def test_cli_2_what_ends_a_command_is_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    async def failing(error: BaseException) -> None:
+        raise error
+
+    expected = {
+        TrainerError("do this"): 1,
+        ValueError("odd"): 1,
+        BudgetReached("used up"): 3,
+        KeyboardInterrupt(): 130,
+        running.Interrupted("go on so"): 130,
+    }
+    for error, code in expected.items():
+        with pytest.raises(typer.Exit) as ended:
+            running.run_command(failing(error))
+        assert ended.value.exit_code == code, error
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_cli_2_debug_shows_where_an_error_arose(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(running.DEBUG_VARIABLE, "1")
+
+    async def failing() -> None:
+        raise TrainerError("do this")
+
+    with pytest.raises(typer.Exit):
+        running.run_command(failing())
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_trn_11_settings_that_nobody_sets_now_are_those_the_run_began_with() -> None:
+    saved = Run("r", "train", config_json=json.dumps({"batch_size": 12, "epochs": 2}))
+    assert with_saved_settings(TrainerConfig(), saved).batch_size == 12
+
+
+def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary() -> None:
+    summary = {
+        "gates": [
+            {
+                "decision": "REJECT_FUTILE",
+                "task_type": "Counting Problem",
+                "w": 2,
+                "l": 1,
+                "e_value": 0.667,
+                "n_used": 30,
+                "n_planned": 31,
+                "detectable_gain": None,
+            }
+        ],
+        "skills_version_before": "v1",
+        "skills_version_after": "v1",
+        "val_accuracy_before": 0.5,
+        "val_accuracy_after": None,
+        "test": [],
+        "model_calls": 10,
+        "cache_hits": 1,
+        "wall_seconds": 2.0,
+        "run_id": "r",
+    }
+    lines = closing_lines(summary, "/x/summary.json")
+    assert lines[0].startswith("rejected  Counting Problem: REJECT_FUTILE  W 2  L 1  E 0.667")
+    assert "val accuracy 50.0% -> not recorded" in lines[1]
+    assert lines[-1] == "summary: /x/summary.json"

@@ -1,0 +1,184 @@
+"""Baseline, offline diagnosis, split, doctor and the meter, against the world in memory."""
+
+import asyncio
+import dataclasses
+from typing import Any
+
+import pytest
+
+from services.trainer.config import TrainerConfig
+from services.trainer.domain.budget import BudgetLimits
+from services.trainer.domain.errors import BudgetReached, EndpointDown, MissingResults
+from services.trainer.domain.records import CallSummary
+from services.trainer.domain.split import SplitParameters
+from services.trainer.use_cases.baseline import run_baseline
+from services.trainer.use_cases.diagnose_baseline import diagnose_baseline
+from services.trainer.use_cases.doctor import check_models, check_services, check_templates
+from services.trainer.use_cases.freeze_split import freeze_split
+from services.trainer.use_cases.rollback import roll_back
+from services.trainer.use_cases.spend import Meter, within_budget
+from tests.fakes.trainer_world import Silent, World, version
+
+SETTINGS = TrainerConfig().training_settings()
+
+
+def parameters(count: int) -> SplitParameters:
+    return SplitParameters(count // 4, val_wrong_min=3)
+
+
+async def test_trn_2_the_baseline_has_no_salt_and_a_second_call_goes_on() -> None:
+    world = World()
+    world.predictions.clear()
+    first = await run_baseline(world.services(), Silent(), SETTINGS, world.manifest)
+    again = await run_baseline(world.services(), Silent(), SETTINGS, world.manifest)
+    assert (first.total, first.resumed, again.resumed) == (60, 0, 60)
+    question = world.questions[0]
+    expected = world.right(None, question, world.texts("skills", "v1"))
+    assert world.predictions["baseline", question.question_id].correct == expected
+
+
+async def test_trn_13b_a_dead_endpoint_ends_the_baseline_with_its_cause() -> None:
+    world = World()
+    world.predictions.clear()
+    world.endpoint_down = True
+    with pytest.raises(EndpointDown, match=r"first 10 questions.*connection refused"):
+        await run_baseline(world.services(), Silent(), SETTINGS, world.manifest)
+    assert len(world.predictions) == 10, "it went on asking a dead endpoint"
+
+
+async def test_trn_3_done_rows_are_skipped_and_uncertain_ones_repeated_on_request() -> None:
+    world = World()
+    first = await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=False)
+    again = await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=False)
+    assert first.diagnosed > 0
+    assert (again.diagnosed, again.known) == (0, first.diagnosed)
+    doubtful = next(iter(world.diagnoses))
+    world.diagnoses[doubtful] = dataclasses.replace(world.diagnoses[doubtful], tier="uncertain")
+    retried = await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=True)
+    assert retried.diagnosed == 1
+    assert world.diagnoses[doubtful].tier == "T2"
+
+
+async def test_trn_4_the_split_freezes_every_unit_in_one_pool() -> None:
+    world = World()
+    await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=False)
+    frozen = await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=False)
+    assert frozen.left_out == ()
+    assert {unit.unit_id for unit in world.pools.units} == {question.unit_id for question in world.questions}
+    assert len(world.pools.of("test")) == 15
+
+
+async def test_trn_4_questions_without_a_result_stop_the_split_unless_left_out() -> None:
+    world = World()
+    key = ("baseline", world.questions[0].question_id)
+    world.predictions[key] = dataclasses.replace(world.predictions[key], stop_reason="error")
+    with pytest.raises(MissingResults, match="leave-out-infra"):
+        await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=False)
+    frozen = await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=True)
+    assert frozen.left_out == (world.questions[0].question_id,)
+    assert world.questions[0].unit_id not in {unit.unit_id for unit in world.pools.units}
+
+
+async def test_trn_4_a_split_needs_the_whole_baseline() -> None:
+    world = World()
+    del world.predictions["baseline", world.questions[3].question_id]
+    with pytest.raises(MissingResults, match="videotree baseline"):
+        await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=True)
+
+
+async def test_trn_14_each_failure_names_the_command_that_mends_it() -> None:
+    world = World()
+    world.endpoint_down = True
+
+    async def nothing_serves(address: str) -> bool:
+        return False
+
+    findings = [
+        *await check_services(nothing_serves, {"store": "127.0.0.1:1"}),
+        *await check_models(world.services()),
+        check_templates(lambda: {"agent.system.md": " "}),
+    ]
+    failed = [each for each in findings if each.status == "FAIL"]
+    assert {"service store", "role agent", "role judge", "templates"} <= {each.name for each in failed}
+    assert all(each.fix for each in failed)
+
+
+async def test_trn_14_a_role_is_checked_by_a_real_call() -> None:
+    world = World()
+    await check_models(world.services())
+    assert "models.probe" in world.calls
+
+
+class Ledger:
+    """Calls that grow with every look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    async def call_summaries(self, workspace: str, run_id: str) -> list[CallSummary]:
+        self.looks += 1
+        calls = 1000 + 10 * self.looks
+        return [CallSummary("agent", "OK", "miss", calls, 0, 0, 0), CallSummary("agent", "OK", "hit", 9999, 0, 0, 0)]
+
+
+async def test_trn_12_only_what_this_command_spent_counts_and_hits_are_free() -> None:
+    meter = Meter(Ledger(), "w", "r", lambda: 0.0)  # type: ignore[arg-type]
+    assert (await meter.usage()).calls == 0
+    assert (await meter.usage()).calls == 10
+
+
+async def test_trn_12_work_in_flight_is_cancelled_when_a_limit_is_used_up() -> None:
+    cancelled = asyncio.Event()
+
+    async def endless(check: Any) -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    meter = Meter(Ledger(), "w", "r", lambda: 0.0)  # type: ignore[arg-type]
+    with pytest.raises(BudgetReached, match="--max-calls is 20"):
+        await within_budget(BudgetLimits(max_calls=20), meter, endless, poll_seconds=0.01)
+    assert cancelled.is_set()
+
+
+async def test_trn_12_an_error_of_the_work_comes_through() -> None:
+    async def failing(check: Any) -> None:
+        await check()
+        raise MissingResults("things", ["a"], "do it")
+
+    meter = Meter(Ledger(), "w", "r", lambda: 0.0)  # type: ignore[arg-type]
+    with pytest.raises(MissingResults):
+        await within_budget(BudgetLimits(max_calls=20_000), meter, failing, poll_seconds=0.01)
+
+
+async def test_trn_13_rollback_publishes_the_old_texts_on_top() -> None:
+    world = World()
+    published: list[Any] = []
+
+    class Versions:
+        async def get(self, workspace: str, kind: str, name: str) -> Any:
+            texts = {"v1": {"a.md": "old", "gone.md": "x"}, "v2": {"a.md": "new", "more.md": "y"}}[name]
+            return version(kind, name, "", texts)
+
+        async def publish(self, workspace: str, change: Any) -> Any:
+            published.append(change)
+            return await self.get(workspace, "skills", "v1")
+
+    class Workspaces:
+        async def get(self, name: str) -> Any:
+            current = dataclasses.replace(world.manifest.current, skills="v2")
+            return dataclasses.replace(world.manifest, current=current), ""
+
+        async def set_current(self, name: str, current: Any, etag: str) -> Any:
+            return world.manifest
+
+    services = dataclasses.replace(world.services(), versions=Versions(), workspaces=Workspaces())
+    await roll_back(services, "lab", "v1")
+    change = published[0]
+    assert (dict(change.overrides), change.removed, change.parent) == (
+        {"a.md": "old", "gone.md": "x"},
+        ("more.md",),
+        "v2",
+    )
