@@ -17,12 +17,13 @@ BENCH_ARGS ?=
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
 COMPOSE ?= $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
-COMPOSE_FILES := -f deploy/compose.yaml $(if $(GPU),-f deploy/compose.gpu.yaml) $(if $(OBSERVABILITY),-f deploy/compose.observability.yaml)
-PROFILES := $(if $(GPU),,--profile demo)
+COMPOSE_FILES := -f deploy/compose.yaml $(if $(GPU),-f deploy/compose.gpu.yaml) $(if $(CPU),-f deploy/compose.cpu.yaml) \
+	$(if $(OBSERVABILITY),-f deploy/compose.observability.yaml)
+PROFILES := $(if $(GPU)$(CPU),,--profile demo)
 export COMPOSE_PROJECT_NAME ?= videotree
 
 .PHONY: help setup proto lock format check check-lint check-types check-imports check-protos check-docs test test-unit \
-	test-containers train up down logs ps images-offline bench bench-gate clean
+	test-containers train up down logs ps images-offline bench bench-gate bench-store clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -88,7 +89,7 @@ test-containers: $(DEV) ## build the images and test the services in containers
 train: $(RUNTIME) ## train on the bundled sample with the simulated model
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(TRAIN_COMMAND) $(TRAIN_ARGS)
 
-up: ## start the services in containers (GPU=1: with vLLM; OBSERVABILITY=1: with Prometheus and Grafana)
+up: ## start the services in containers (GPU=1, CPU=1: with a model server; OBSERVABILITY=1: with Grafana)
 	deploy/prepare.sh
 	$(COMPOSE) $(COMPOSE_FILES) $(PROFILES) up --detach --build
 
@@ -109,6 +110,9 @@ bench: $(DEV) ## measure; prints tables and writes bench/results/
 
 bench-gate: $(DEV) ## measure the gate alone
 	$(BIN)/python -m bench.gate
+
+bench-store: $(DEV) ## measure the store alone
+	$(BIN)/python -m bench.store
 
 clean: ## remove what make made (not the data)
 	rm -rf $(VENV) build dist deploy/wheels .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -100,7 +100,7 @@ def test_dep_1_gpus_are_reserved_for_the_model_servers_only() -> None:
     assert all(device["driver"] == "nvidia" and device["capabilities"] == ["gpu"] for device in reserved.values())
 
 
-@pytest.mark.parametrize("name", ["compose.yaml", "compose.gpu.yaml", "compose.observability.yaml"])
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.gpu.yaml", "compose.cpu.yaml", "compose.observability.yaml"])
 def test_dep_1_every_published_port_is_on_loopback(name: str) -> None:
     services = _compose(name)["services"]
     ports = [port for service in services.values() for port in service.get("ports", [])]
