@@ -1,5 +1,8 @@
 """The agent's part of the composition root: from the governed model and a channel to the store, to the servicer."""
 
+import asyncio
+import random
+
 import grpc
 
 from services.inference.adapters.bm25_search import Bm25Search
@@ -7,16 +10,27 @@ from services.inference.adapters.store_client import StoreClient
 from services.inference.domain.chat import Role
 from services.inference.rpc.agent_servicer import AgentServicer
 from services.inference.use_cases.answer_questions import AnswerQuestions
-from services.inference.use_cases.answer_setup import AgentServices
+from services.inference.use_cases.answer_setup import AgentServices, ResponseFormat
+from services.inference.use_cases.patience import Patience
 from services.inference.use_cases.ports import ChatModel
 from services.inference.use_cases.tools.embedding_search import EmbeddingSearch
 
 
 def agent_servicer(
-    model: ChatModel, store: grpc.aio.Channel, *, condense_above_chars: int, default_concurrency: int
+    model: ChatModel,
+    store: grpc.aio.Channel,
+    *,
+    condense_above_chars: int,
+    default_concurrency: int,
+    response_format: ResponseFormat = ResponseFormat.NONE,
+    patience_seconds: float = 0.0,
 ) -> AgentServicer:
-    """AgentService over one governed model and one store; search is by embeddings where an `embed` role is set."""
+    """AgentService over one governed model and one store; search is by embeddings where an `embed` role is set.
+
+    Needs a running event loop, whose time it uses.
+    """
     client = StoreClient(store)
     search = EmbeddingSearch(model) if model.serves(Role.EMBED) else Bm25Search()
-    services = AgentServices(model, client, client, search, condense_above_chars)
+    patience = Patience(patience_seconds, asyncio.get_running_loop().time, random.random)
+    services = AgentServices(model, client, client, search, condense_above_chars, response_format, patience)
     return AgentServicer(AnswerQuestions(services), default_concurrency)

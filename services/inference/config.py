@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, f
 from services.inference.domain.chat import Role
 from services.inference.domain.endpoint import Endpoint, Timeouts
 from services.inference.domain.upstream_body import RESERVED_PARAMETERS
+from services.inference.use_cases.answer_setup import ResponseFormat
 from services.runtime.config import ConfigError, ServingConfig, secret_from_file
 from services.runtime.redaction import remember_secret
 
@@ -100,6 +101,12 @@ class InferenceConfig(ServingConfig):
 
     agent_concurrency: int = Field(16, ge=1, le=4096, description="Questions at once where a call sets no limit")
     condense_above_chars: int = Field(2000, ge=1, description="Tool texts longer than this are condensed")
+    agent_response_format: ResponseFormat = Field(
+        ResponseFormat.NONE, description="What the endpoint enforces on replies: none, json_object or json_schema"
+    )
+    patience_seconds: float = Field(
+        30.0, ge=0, le=3600, allow_inf_nan=False, description="How long agents wait for endpoints with an open breaker"
+    )
 
     max_call_seconds: Seconds = Field(1800.0, description="Longest time of a call, retries included")
     max_request_mib: int = Field(32, ge=1, le=1024, description="Largest messages of a request, images included")

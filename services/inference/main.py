@@ -67,6 +67,8 @@ async def build(config: InferenceConfig) -> ServiceParts:
         store,
         condense_above_chars=config.condense_above_chars,
         default_concurrency=config.agent_concurrency,
+        response_format=config.agent_response_format,
+        patience_seconds=config.patience_seconds,
     )
 
     def register(server: grpc.aio.Server) -> None:

@@ -27,7 +27,7 @@ async def answer_question(
     take even that plain record raises (StoreUnavailable, NotFound, RecordRefused).
     """
     origin = CallOrigin(workspace, setup.run_id, question.question_id)
-    model = MeteredModel(services.model, setup.salt, setup.deadline, origin)
+    model = MeteredModel(services.model, setup.salt, setup.deadline, origin, services.patience)
     transcript: list[TranscriptEntry] = []
     submission = await _solve(services, setup, model, question, transcript)
     record = AnswerRecord(setup.run_id, question, submission, model.spent, tuple(transcript))

@@ -21,10 +21,12 @@ async def solve_direct(
 
     Raises an InferenceError if the call fails.
     """
-    prompt = setup.templates["agent.direct"].render(
+    template = setup.templates["agent.direct"]
+    prompt = template.render(
         skills=setup.skills_text(question.task_type), question=question.text, options=option_lines(question.options)
     )
-    result = await model.ask(Role.AGENT, (Message("user", prompt),))
+    response_format = services.response_format.request_field(template)
+    result = await model.ask(Role.AGENT, (Message("user", prompt),), response_format)
     try:
         answer = _answer(result, question)
     except UnreadableReply as fault:

@@ -16,7 +16,7 @@ from services.inference.domain.agent_reply import Turn, UnreadableReply, read_tu
 from services.inference.domain.agent_tool_args import InvalidToolCall
 from services.inference.domain.agent_transcript import EntryKind, TranscriptEntry
 from services.inference.domain.agent_view import observation, overview_text, video_text
-from services.inference.domain.chat import ChatResult, Message, Role
+from services.inference.domain.chat import ChatResult, JsonObject, Message, Role
 from services.inference.domain.prediction import Submission, failed_submission, submission_of
 from services.inference.use_cases.answer_setup import AgentServices, AgentSetup
 from services.inference.use_cases.metered_model import MeteredModel
@@ -39,8 +39,9 @@ async def solve_by_tree(
     """
     loaded = await services.library.tree(question.video_id)
     tools = toolbox(services, setup, model, loaded, question.text)
-    conversation = _Conversation(setup, model, question, tools, _opening(setup, question, loaded.tree), transcript)
-    return await conversation.run()
+    opening = _opening(setup, question, loaded.tree)
+    conversation = _Conversation(setup, model, question, tools, opening, transcript)
+    return await conversation.run(services.response_format.request_field(setup.templates["agent.system"]))
 
 
 def _opening(setup: AgentSetup, question: Question, tree: VideoTree) -> list[Message]:
@@ -75,10 +76,10 @@ class _Conversation:
         self._transcript = transcript
         self._state = LoopState()
 
-    async def run(self) -> Submission:
+    async def run(self, response_format: JsonObject | None) -> Submission:
         """Turns until there is a submission."""
         while True:
-            result = await self._model.ask(Role.AGENT, tuple(self._messages))
+            result = await self._model.ask(Role.AGENT, tuple(self._messages), response_format)
             self._messages.append(Message("assistant", result.content))
             submission = await self._advance(result)
             if submission is not None:

@@ -5,9 +5,11 @@ from enum import StrEnum
 
 from services.inference.domain.agent_loop import LoopLimits
 from services.inference.domain.agent_skills import NO_SKILLS, SkillBook, SkillMode
+from services.inference.domain.chat import JsonObject
 from services.inference.use_cases.answer_ports import AnswerLog, Library, NodeSearch
+from services.inference.use_cases.patience import Patience
 from services.inference.use_cases.ports import ChatModel
-from services.templates import TemplateSet
+from services.templates import Template, TemplateSet
 
 REQUIRED_TEMPLATES = (
     "agent.direct",
@@ -27,6 +29,23 @@ class SolverKind(StrEnum):
     DIRECT = "direct"
 
 
+class ResponseFormat(StrEnum):
+    """What an endpoint is asked to enforce on the agent's replies, as far as it can."""
+
+    NONE = "none"
+    JSON_OBJECT = "json_object"
+    JSON_SCHEMA = "json_schema"
+
+    def request_field(self, template: Template) -> JsonObject | None:
+        """The request's `response_format` for replies to this template; None where nothing is asked."""
+        if self is ResponseFormat.NONE or template.output_schema is None:
+            return None
+        if self is ResponseFormat.JSON_OBJECT:
+            return {"type": "json_object"}
+        name = template.name.replace(".", "_")
+        return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(template.output_schema)}}
+
+
 @dataclass(frozen=True, slots=True)
 class AgentServices:
     """What the agent of this process works with; texts longer than `condense_above_chars` are condensed."""
@@ -36,6 +55,8 @@ class AgentServices:
     log: AnswerLog
     search: NodeSearch
     condense_above_chars: int
+    response_format: ResponseFormat = ResponseFormat.NONE
+    patience: Patience | None = None
 
 
 @dataclass(frozen=True, slots=True)

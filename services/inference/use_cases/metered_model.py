@@ -1,5 +1,6 @@
 """The governed model as one question uses it: with the call's salt and deadline, and counting what is spent."""
 
+import asyncio
 from dataclasses import replace
 
 from services.inference.domain.chat import (
@@ -7,39 +8,65 @@ from services.inference.domain.chat import (
     CallOrigin,
     ChatRequest,
     ChatResult,
+    JsonObject,
     Message,
     Role,
 )
+from services.inference.domain.errors import EndpointsUnavailable
 from services.inference.domain.prediction import Spent
+from services.inference.use_cases.patience import Patience
 from services.inference.use_cases.ports import NO_ORIGIN, ChatModel
 
 
 class MeteredModel:
-    """Calls of one question. `deadline` is loop time in seconds."""
+    """Calls of one question. `deadline` is loop time in seconds; without `patience` a refused call fails at once."""
 
     def __init__(
-        self, model: ChatModel, salt: str | None, deadline: float | None, origin: CallOrigin = NO_ORIGIN
+        self,
+        model: ChatModel,
+        salt: str | None,
+        deadline: float | None,
+        origin: CallOrigin = NO_ORIGIN,
+        patience: Patience | None = None,
     ) -> None:
         self._model = model
         self._salt = salt
         self._deadline = deadline
         self._origin = origin
+        self._patience = patience
         self.spent = Spent()
 
-    async def ask(self, role: Role, messages: tuple[Message, ...]) -> ChatResult:
-        """The answer to a conversation. Raises an InferenceError; a failed call counts as a call."""
+    async def ask(
+        self, role: Role, messages: tuple[Message, ...], response_format: JsonObject | None = None
+    ) -> ChatResult:
+        """The answer to a conversation, waited for while open breakers refuse it and patience lasts.
+
+        Raises an InferenceError; a failed call counts as a call.
+        """
         self.spent = replace(self.spent, model_calls=self.spent.model_calls + 1)
-        result = await self._model.chat(
-            ChatRequest(role, messages), salt=self._salt, deadline=self._deadline, origin=self._origin
-        )
-        self._count(result)
-        return result
+        request = ChatRequest(role, messages, response_format=response_format)
+        while True:
+            try:
+                result = await self._model.chat(request, salt=self._salt, deadline=self._deadline, origin=self._origin)
+            except EndpointsUnavailable as refusal:
+                await self._wait_or_give_up(refusal)
+            else:
+                self._count(result)
+                return result
 
     def serves(self, role: Role) -> bool:
         """Whether an endpoint is configured for the role."""
         return self._model.serves(role)
 
+    async def _wait_or_give_up(self, refusal: EndpointsUnavailable) -> None:
+        wait = None if self._patience is None else self._patience.wait_after(refusal.wait_seconds, self._deadline)
+        if wait is None:
+            raise refusal
+        await asyncio.sleep(wait)
+
     def _count(self, result: ChatResult) -> None:
+        if self._patience is not None and result.cache_status is not CacheStatus.HIT:
+            self._patience.answered()
         usage = result.usage
         self.spent = replace(
             self.spent,
