@@ -12,6 +12,7 @@ from services.simulator.domain.words import Lexicon, coverage, number_in
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
 _COUNTING_WORDS = frozenset({"time", "often", "number", "count", "different", "separate", "times"})
 OVERVIEW_WEIGHT = 0.5
+MENTION_WEIGHT = 4.0
 COUNT_MATCH = 0.75
 
 
@@ -43,14 +44,27 @@ def supports(s: Situation) -> list[Support]:
         return _by_time(s)
     units = _units(s)
     found = [_best(option, units, s) for option in s.options]
+    if "weigh_mentions" in s.behaviours:
+        found = [Support(one.option, one.value + _mentions(one.option, units, s), one.node_id) for one in found]
     if s.reading.denies and "mind_negation" in s.behaviours:
         found = [Support(one.option, -one.value, one.node_id) for one in found]
     return found
 
 
+def _wanted(option: Option, s: Situation) -> frozenset[str]:
+    """What an option says beyond the question; all of it where that is nothing."""
+    stems = s.lexicon.stems(option.text)
+    return (stems - s.reading.subject) or stems
+
+
+def _mentions(option: Option, units: list[Unit], s: Situation) -> float:
+    wanted = _wanted(option, s)
+    total = sum(coverage(wanted, unit.stems) * (0.2 + coverage(s.reading.subject, unit.stems)) for unit in units)
+    return MENTION_WEIGHT * total / len(units) if units else 0.0
+
+
 def _best(option: Option, units: list[Unit], s: Situation) -> Support:
-    wanted = s.lexicon.stems(option.text)
-    wanted = (wanted - s.reading.subject) or wanted
+    wanted = _wanted(option, s)
     best, where = 0.0, ""
     for unit in units:
         covered = coverage(wanted, unit.stems)

@@ -20,6 +20,7 @@ PLANS = {
     "search_options": "Search for each option in turn.",
     "compare_times": "Find when each option happens.",
     "open_scenes": "Open every scene before answering.",
+    "weigh_mentions": "Open every scene and see what is mentioned again and again.",
 }
 MOST_SCENES = 6
 MOST_FRAMES = 4
@@ -99,8 +100,9 @@ def _agenda(s: Situation) -> Iterator[Action]:
         yield from _search_options(s, PLANS["search_options"])
     else:
         yield from _go_to_best(s)
-        if "open_scenes" in s.behaviours:
-            yield from _open_scenes(s, PLANS["open_scenes"])
+        for name in ("open_scenes", "weigh_mentions"):
+            if name in s.behaviours:
+                yield from _open_scenes(s, PLANS[name])
 
 
 def _fitting_skill(s: Situation) -> str:

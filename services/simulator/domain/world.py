@@ -21,6 +21,7 @@ BEHAVIOURS = (
     "mind_negation",  # reread the question for a "not"
     "compare_times",  # search each option and compare when they happen
     "open_scenes",  # open every scene before answering
+    "weigh_mentions",  # open every scene and prefer what is mentioned again and again
     "stop_early",  # misleading: answer from the overview alone
     "wrong_way",  # misleading: look before where "after" is asked, and the reverse
 )
