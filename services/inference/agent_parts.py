@@ -9,11 +9,11 @@ from services.inference.adapters.bm25_search import Bm25Search
 from services.inference.adapters.store_client import StoreClient
 from services.inference.domain.chat import Role
 from services.inference.rpc.agent_servicer import AgentServicer
+from services.inference.use_cases.answer_ports import NodeSearch
 from services.inference.use_cases.answer_questions import AnswerQuestions
 from services.inference.use_cases.answer_setup import AgentServices, ResponseFormat
 from services.inference.use_cases.patience import Patience
 from services.inference.use_cases.ports import ChatModel
-from services.inference.use_cases.tools.embedding_search import EmbeddingSearch
 
 
 def agent_servicer(
@@ -30,7 +30,14 @@ def agent_servicer(
     Needs a running event loop, whose time it uses.
     """
     client = StoreClient(store)
-    search = EmbeddingSearch(model) if model.serves(Role.EMBED) else Bm25Search()
     patience = Patience(patience_seconds, asyncio.get_running_loop().time, random.random)
-    services = AgentServices(model, client, client, search, condense_above_chars, response_format, patience)
+    services = AgentServices(model, client, client, _search(model), condense_above_chars, response_format, patience)
     return AgentServicer(AnswerQuestions(services), default_concurrency)
+
+
+def _search(model: ChatModel) -> NodeSearch:
+    if not model.serves(Role.EMBED):
+        return Bm25Search()
+    from services.inference.use_cases.tools.embedding_search import EmbeddingSearch  # numpy is loaded only for this
+
+    return EmbeddingSearch(model)

@@ -2,9 +2,9 @@
 
 import asyncio
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
-import bm25s
-import numpy as np
 import Stemmer
 from async_lru import alru_cache
 
@@ -19,7 +19,7 @@ _WORD = r"(?u)\b\w+\b"
 @dataclass(frozen=True, slots=True)
 class _Index:
     nodes: tuple[Node, ...]
-    ranking: bm25s.BM25 | None
+    ranking: Any | None
 
 
 class Bm25Search:
@@ -42,7 +42,7 @@ def _index(loaded: LoadedTree) -> _Index:
     words = _words([node_text(node) for node in nodes])
     if not any(words):
         return _Index(nodes, None)
-    ranking = bm25s.BM25()
+    ranking = _library().BM25()
     ranking.index(words, show_progress=False)
     return _Index(nodes, ranking)
 
@@ -52,13 +52,18 @@ def _best(index: _Index, query: str, most: int) -> list[Hit]:
     if index.ranking is None or not words:
         return []
     scores = index.ranking.get_scores(words)
-    order = np.argsort(-scores, kind="stable")[:most]
+    order = (-scores).argsort(kind="stable")[:most]
     return [Hit(index.nodes[place], float(scores[place])) for place in order if scores[place] > 0]
+
+
+def _library() -> Any:
+    """bm25s, imported at the first search: with numpy and scipy it is a second and 40 MB of a service that is idle."""
+    return import_module("bm25s")
 
 
 def _words(texts: list[str]) -> list[list[str]]:
     stemmer = Stemmer.Stemmer("english")
-    found = bm25s.tokenize(
+    found = _library().tokenize(
         texts, stopwords="en", stemmer=stemmer, token_pattern=_WORD, return_ids=False, show_progress=False
     )
     return [list(words) for words in found]
