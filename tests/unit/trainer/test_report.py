@@ -1,0 +1,73 @@
+"""The page about a run (TRN-13, TRN-13b)."""
+
+import dataclasses
+
+from services.trainer.adapters.report_page import render_report
+from services.trainer.domain.records import CallSummary, HoldoutTable, Manifest
+from services.trainer.use_cases.gather_report import RunReport, gather_report
+from tests.builders.trainings import train_in
+from tests.fakes.trainer_world import World
+
+
+async def report_of(world: World) -> RunReport:
+    await train_in(world)
+    return await gather_report(world.services(), "lab", "run-1")
+
+
+def without_script(page: str) -> str:
+    """The page without plotly's own program, which is the only script that is ours to trust."""
+    start, end = page.index("<script>"), page.index("</script>")
+    return page[:start] + page[end:]
+
+
+async def test_trn_13_the_page_asks_for_nothing_from_outside() -> None:
+    page = without_script(render_report(await report_of(World())))
+    assert "default-src 'none'" in page
+    for request in ("src=", "href=", "url(", "http://", "https://", "@import"):
+        assert request not in page, request
+
+
+async def test_trn_13_accepted_edits_stand_beside_their_cases_and_evidence() -> None:
+    report = await report_of(World())
+    page = without_script(render_report(report))
+    accepted = next(row for row in report.edits if row.record.status == "accepted")
+    assert '<span class="added">+GOOD</span>' in page
+    assert accepted.record.cases_json.split('"question_id": "')[1].split('"')[0] in page
+    gate = next(row.report for row in report.steps if row.report.gate_action == "ACCEPT_CONFIRMED")
+    assert gate.stop_reason in page
+    assert "optimistic" in page
+    assert "honest" in page
+
+
+async def test_trn_13_the_page_is_readable_in_dark_and_light() -> None:
+    page = render_report(await report_of(World()))
+    assert "prefers-color-scheme: dark" in page
+    assert "color-scheme: light dark" in page
+
+
+async def test_qua_14_what_a_model_wrote_cannot_become_markup() -> None:
+    world = World()
+    world.proposals = {"Action Reasoning": "GOOD <img src=x onerror=alert(1)></script><script>alert(2)</script>"}
+    page = without_script(render_report(await report_of(world)))
+    assert "<img" not in page
+    assert "alert(2)</script>" not in page
+    assert "&lt;img src=x" in page
+
+
+async def test_trn_13b_missing_data_reads_not_recorded_and_never_zero() -> None:
+    report = await report_of(World())
+    bare = dataclasses.replace(report, calls=(), holdout=HoldoutTable((), ()), steps=(), evidence=(), edits=())
+    page = without_script(render_report(bare))
+    assert "Model calls: not recorded." in page
+    assert "Held-out test: not recorded." in page
+    priced = without_script(
+        render_report(dataclasses.replace(report, calls=(CallSummary("a", "OK", "miss", 1, 1, 1, 0),)))
+    )
+    assert "not priced" in priced
+
+
+async def test_a_run_without_any_step_has_a_page() -> None:
+    report = await report_of(World())
+    manifest: Manifest = report.manifest
+    empty = RunReport(report.run, manifest, (), HoldoutTable((), ()), (), (), (), (), {})
+    assert "No gate ran yet." in render_report(empty)
