@@ -1,6 +1,7 @@
 """Upstreams over HTTP: the one place that knows the HTTP library.
 
 The API is httpx's, the transport aiohttp's (by way of `httpx-aiohttp`); the ADR on the transport has the figures.
+Requests go to the transport itself: redirects, cookies and authentication, which httpx's client adds, are none of ours.
 Slots bound the calls in flight, so that the pool itself has no limit and nobody waits inside it.
 """
 
@@ -34,20 +35,14 @@ class HttpxUpstream:
         warnings.filterwarnings("ignore", "Sending a large body directly", ResourceWarning)
         # No cookies: one caller's session must never reach another's request.
         session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        self._client = httpx.AsyncClient(transport=AiohttpTransport(client=session), trust_env=False)
+        self._transport = AiohttpTransport(client=session)
+        self._heads: dict[tuple[str, str], tuple[httpx.URL, httpx.Headers]] = {}
 
     @asynccontextmanager
     async def post(self, endpoint: Endpoint, path: str, payload: bytes) -> AsyncIterator[UpstreamResponse]:
         """See `Upstream.post`."""
         try:
-            request = self._client.build_request(
-                "POST",
-                endpoint.base_url + path,
-                content=payload,
-                headers=_headers(endpoint),
-                timeout=httpx.Timeout(None, connect=endpoint.timeouts.connect),
-            )
-            response = await self._client.send(request, stream=True)
+            response = await self._transport.handle_async_request(self._request(endpoint, path, payload))
         except (*_PERMANENT, *_TRANSIENT) as error:
             raise _fault(error) from None
         try:
@@ -55,9 +50,18 @@ class HttpxUpstream:
         finally:
             await response.aclose()
 
+    def _request(self, endpoint: Endpoint, path: str, payload: bytes) -> httpx.Request:
+        """The request; URL and headers of an endpoint are parsed once."""
+        head = self._heads.get((endpoint.name, path))
+        if head is None:
+            head = httpx.URL(endpoint.base_url + path), httpx.Headers(_headers(endpoint))
+            self._heads[endpoint.name, path] = head
+        timeout = {"connect": endpoint.timeouts.connect}
+        return httpx.Request("POST", head[0], headers=head[1], content=payload, extensions={"timeout": timeout})
+
     async def close(self) -> None:
         """Close every connection."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
 
 class _Response:
@@ -79,10 +83,15 @@ class _Response:
 
     async def pieces(self) -> AsyncIterator[bytes]:
         try:
-            async for piece in self._response.aiter_bytes():
+            async for piece in self._body():
                 yield piece
         except (httpx.DecodingError, *_TRANSIENT) as error:
             raise _fault(error) from None
+
+    def _body(self) -> AsyncIterator[bytes]:
+        # No encoding was asked for; decoding is for servers that compress all the same.
+        encoded = self._response.headers.get("content-encoding", "identity") != "identity"
+        return self._response.aiter_bytes() if encoded else self._response.aiter_raw()
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:

@@ -87,13 +87,29 @@ class EndpointCaller(Generic[T]):
 
     async def call(self) -> T:
         """The first answer. Raises `EndpointsUnavailable` or an `UpstreamError`."""
+        try:
+            return await self._round()
+        except _RoundFailed as failed:
+            return await self._retried(failed)
+
+    async def _retried(self, first: _RoundFailed) -> T:
+        """Go on after the first round, which needs none of tenacity's machinery but counts as an attempt like any."""
+        failed: _RoundFailed | None = first
+
+        async def attempt() -> T:
+            nonlocal failed
+            if failed is not None:
+                already, failed = failed, None
+                raise already
+            return await self._round()
+
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(_RoundFailed), wait=self._wait, stop=self._stop, reraise=True
         )
         try:
-            return await retrying(self._round)
-        except _RoundFailed as failed:
-            raise failed.error from None
+            return await retrying(attempt)
+        except _RoundFailed as last:
+            raise last.error from None
 
     async def _round(self) -> T:
         failure: InferenceError | None = None
