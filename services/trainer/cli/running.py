@@ -41,7 +41,7 @@ def run_command(work: Coroutine[None, None, T]) -> T:
     try:
         return asyncio.run(_until_told_to_stop(work))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        raise _ended(EXIT_INTERRUPTED, "interrupted") from None
+        raise _ended(EXIT_INTERRUPTED, "interrupted; the same command goes on where it can") from None
     except Interrupted as stop:
         raise _ended(EXIT_INTERRUPTED, f"interrupted; {stop.hint}" if stop.hint else "interrupted") from None
     except BudgetReached as stop:

@@ -55,13 +55,16 @@ async def open_session(
 
     Only the services in `needs` have to answer, or are started.
 
-    Raises StackFailed when the embedded stack doesn't start, or when only some of the configured services answer.
+    Raises StackFailed when the embedded stack doesn't start, when only some of the configured services answer, or
+    when none does although their addresses were set.
     """
     addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
     if world is None and data is None and await _running({name: addresses[name] for name in needs}):
         async with connected(addresses, config.call_timeout_seconds) as services:
             yield Session(services, config, addresses, embedded=False)
         return
+    if world is None and data is None:
+        _require_unset(config, needs)
     root = data or DEFAULT_DATA_ROOT
     what = "the embedded stack" if needs == SERVICES else f"an embedded {' and '.join(needs)}"
     people.print(f"starting {what} (data in {root}) ...", markup=False)
@@ -71,6 +74,20 @@ async def open_session(
             yield Session(services, config, {**addresses, **stack.addresses}, embedded=True)
     finally:
         await asyncio.shield(stack.stop())
+
+
+def addresses_are_set(config: TrainerConfig) -> bool:
+    """Whether somebody said where the services are: then the demo runs on those."""
+    return any(config.source_of(f"{name}_address") != "default" for name in SERVICES)
+
+
+def _require_unset(config: TrainerConfig, needs: tuple[str, ...]) -> None:
+    """Somebody who says where the services are means those, and not an embedded stack in their stead."""
+    for name in needs:
+        source = config.source_of(f"{name}_address")
+        if source != "default":
+            address = getattr(config, f"{name}_address")
+            raise StackFailed(f"no {name} answers at {address} (from {source}); start it, or see `videotree doctor`")
 
 
 async def _running(addresses: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line
 from services.trainer.cli.preparing import DEMO_SETTINGS, prepare_sample_seed, prepare_seed
 from services.trainer.cli.running import Interrupted, people, run_command
-from services.trainer.cli.session import Session, chosen_world, load_config, open_session
+from services.trainer.cli.session import Session, addresses_are_set, chosen_world, load_config, open_session
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.errors import BudgetReached, TrainerError, WorkspaceProblem
 from services.trainer.domain.records import Run
@@ -88,7 +88,8 @@ def train(
 
 async def _train(chosen: TrainOptions, overrides: Mapping[str, object]) -> None:
     config = load_config(overrides)
-    world = chosen_world(simulated=chosen.demo or chosen.simulated, world=chosen.world)
+    own_model = chosen.simulated or (chosen.demo and not addresses_are_set(config))
+    world = chosen_world(simulated=own_model, world=chosen.world)
     async with open_session(config, data=chosen.data, world=world) as session:
         with LiveProgress() as progress:
             run, resuming = await _open(session, chosen, config, progress)
@@ -112,10 +113,22 @@ async def _open(
     seed = await _seed(session, chosen, progress)
     run_id = chosen.run_id or await _free_run_id(services, "demo" if chosen.demo else "run")
     workspace = chosen.workspace or run_id
-    if seed and workspace not in await services.workspaces.names():
+    if seed:
+        await _ensure_workspace(services, progress, workspace, seed)
+    return await gather_run(services, progress, config.training_settings(), workspace, run_id), False
+
+
+async def _ensure_workspace(services: Services, progress: LiveProgress, workspace: str, seed: str) -> None:
+    if workspace not in await services.workspaces.names():
         await services.workspaces.create_from_seed(workspace, seed, force=False)
         progress.note(f"workspace {workspace} made from seed {seed}")
-    return await gather_run(services, progress, config.training_settings(), workspace, run_id), False
+        return
+    manifest, _ = await services.workspaces.get(workspace)
+    if manifest.seed != seed:
+        origin = f"seed {manifest.seed}" if manifest.seed else "no seed"
+        raise WorkspaceProblem(
+            f"workspace {workspace} was made from {origin}, not from {seed}; name another --workspace"
+        )
 
 
 async def _run_to_end(run: TrainingRun, config: TrainerConfig, *, resuming: bool, hint: str) -> dict[str, Any]:
