@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
+from services.questions import storable_text
 from services.trainer.domain.importing.extract import Caption, difference, read_caption, summary, word_weights
 from services.trainer.domain.importing.segments import PieceLength, cut
 from services.video_tree import EVENT, FRAME, SCENE, Node, VideoTree
@@ -41,9 +42,10 @@ def parse_captions(content: bytes) -> dict[int, str]:
     for second, caption in found.items():
         if not second.isascii() or not second.isdecimal() or len(second) > 6:
             raise CaptionFault(f"{second[:40]!r} is no second")
-        if not isinstance(caption, str) or not caption.strip():
+        text = " ".join(storable_text(caption).split()) if isinstance(caption, str) else ""
+        if not text:
             raise CaptionFault(f"the caption of second {second} is empty or not text")
-        captions[int(second)] = " ".join(caption.split())
+        captions[int(second)] = text
     if len(captions) != len(found):
         raise CaptionFault("a second stands twice")
     return dict(sorted(captions.items()))
