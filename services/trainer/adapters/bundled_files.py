@@ -7,6 +7,7 @@ from pathlib import Path
 
 from services.questions import Question, parse_question_lines
 from services.skills import DEFAULT_SKILL_FILE, slug
+from services.trainer.adapters.tree_folders import TreeFolders
 from services.trainer.domain.errors import TrainerError
 
 VERSIONED_PROMPTS = ("agent", "tools")
@@ -37,10 +38,10 @@ def read_prompts(folder: Path) -> dict[str, str]:
     }
 
 
-def read_sample(folder: Path) -> tuple[list[Question], dict[str, bytes]]:
-    """The questions of a sample folder and its trees by video id. Raises TrainerError for a faulty file."""
-    trees = {path.parent.name: path.read_bytes() for path in sorted(folder.glob("trees/*/tree.json"))}
-    parsed = parse_question_lines((folder / "questions.jsonl").read_bytes(), trees.keys())
+def read_sample(folder: Path) -> tuple[list[Question], TreeFolders]:
+    """The questions of a sample folder and its videos. Raises TrainerError for a faulty question file."""
+    trees = TreeFolders(folder / "trees")
+    parsed = parse_question_lines((folder / "questions.jsonl").read_bytes(), trees.video_ids())
     if parsed.faults:
         raise TrainerError(f"{folder / 'questions.jsonl'}: {parsed.faults[0]}")
     return list(parsed.questions), trees

@@ -146,7 +146,7 @@ def sample(data: options.Data = None, as_json: options.AsJson = False) -> None:
         async with open_session(load_config(), data=data, needs=STORE_ONLY) as session:
             sample_questions, sample_trees = read_sample(sample_path())
             await import_sample(session.services.library, sample_questions, sample_trees)
-            return Imported(len(sample_questions), len(sample_trees))
+            return Imported(len(sample_questions), len(sample_trees.video_ids()))
 
     _report(work(), as_json=as_json)
 
