@@ -114,6 +114,13 @@ bench-gate: $(DEV) ## measure the gate alone
 bench-store: $(DEV) ## measure the store alone
 	$(BIN)/python -m bench.store
 
+bench-inference: $(DEV) build/litellm/bin/litellm ## measure the governed call beside LiteLLM's proxy
+	$(BIN)/python -m bench.inference
+
+build/litellm/bin/litellm: | $(BIN)/python
+	$(BIN)/python -m venv build/litellm
+	build/litellm/bin/python -m pip install --quiet 'litellm[proxy]==1.108.*'
+
 clean: ## remove what make made (not the data)
 	rm -rf $(VENV) build dist deploy/wheels .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

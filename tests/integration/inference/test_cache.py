@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import signal
 import statistics
-import subprocess
 import time
 
 import diskcache
@@ -21,54 +19,9 @@ from services.runtime.config import ConfigError, load_section
 from services.runtime.testing import free_port
 from tests.builders.inference_parts import endpoint, governed, request
 from tests.fakes.fake_upstream import fake_upstream
+from tests.fakes.redis_process import RedisProcess
 
 needs_redis = [pytest.mark.redis]
-
-
-class RedisProcess:
-    """A Redis on a free port of 127.0.0.1 that can be stopped, frozen and started again."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        self.port = free_port()
-        self.process = None
-
-    @property
-    def url(self):
-        return f"redis://127.0.0.1:{self.port}/0"
-
-    def start(self):
-        command = [
-            "redis-server",
-            "--port",
-            str(self.port),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--dir",
-            self.directory,
-        ]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            answer = subprocess.run(["redis-cli", "-p", str(self.port), "ping"], capture_output=True, check=False)
-            if answer.stdout.strip() == b"PONG":
-                return
-            time.sleep(0.05)
-        raise AssertionError("redis-server did not start")
-
-    def freeze(self):
-        os.kill(self.process.pid, signal.SIGSTOP)
-
-    def thaw(self):
-        os.kill(self.process.pid, signal.SIGCONT)
-
-    def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
 
 
 @pytest.fixture
