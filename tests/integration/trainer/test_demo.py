@@ -137,7 +137,7 @@ def test_qua_11_interrupted_killed_and_resumed_it_decides_the_same(demo: tuple[P
     process = start("train", *data, "--run-id", "same", log=log)
     wait_for("epoch 0 step 0  gate", log, process)
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=60)
+    process.communicate(timeout=60)
     assert process.returncode == 130, log.read_text()
     assert "videotree train --resume same --demo --data data" in log.read_text()
     assert children_of(tmp_path / "data") == []
@@ -145,7 +145,7 @@ def test_qua_11_interrupted_killed_and_resumed_it_decides_the_same(demo: tuple[P
     process = start("train", "--resume", "same", *data, log=log)
     wait_for("epoch 0 step 1  rollout", log, process)
     process.kill()
-    process.wait(timeout=60)
+    process.communicate(timeout=60)
     deadline = time.monotonic() + 30
     while children_of(tmp_path / "data") and time.monotonic() < deadline:
         time.sleep(0.2)
