@@ -6,6 +6,7 @@ import random
 import grpc
 
 from services.inference.adapters.bm25_search import Bm25Search
+from services.inference.adapters.counted_answers import CountedAnswers
 from services.inference.adapters.store_client import StoreClient
 from services.inference.domain.chat import Role
 from services.inference.rpc.agent_servicer import AgentServicer
@@ -31,7 +32,9 @@ def agent_servicer(
     """
     client = StoreClient(store)
     patience = Patience(patience_seconds, asyncio.get_running_loop().time, random.random)
-    services = AgentServices(model, client, client, _search(model), condense_above_chars, response_format, patience)
+    services = AgentServices(
+        model, client, CountedAnswers(client), _search(model), condense_above_chars, response_format, patience
+    )
     return AgentServicer(AnswerQuestions(services), default_concurrency)
 
 

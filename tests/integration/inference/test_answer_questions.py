@@ -22,6 +22,7 @@ from services.inference.domain.errors import EndpointsUnavailable
 from services.inference.rpc.status_codes import STATUS_RULES
 from services.runtime.bundled import bundled_path
 from services.runtime.channels import ClientCredentials, open_channel
+from services.runtime.metrics import REGISTRY
 from services.runtime.serving import ServiceParts
 from services.runtime.status import error_info, field_violations
 from services.runtime.testing import free_port, local_channel, local_server
@@ -127,6 +128,16 @@ async def test_agt_6_predictions_and_traces_are_in_the_store_when_they_are_strea
         assert (row.steps_used, row.model_calls, row.prompt_tokens, list(row.evidence)) == (1, 2, 20, ["v1_L1_0"])
         rebuilt = [(step["step"], step["kind"], step["tool"]) for step in json.loads(row.steps_json)]
         assert rebuilt == [(0, "observation", "view_node"), (1, "answer", "submit_answer")]
+
+
+async def test_cli_4_answered_questions_are_counted_by_stop_reason(tmp_path: Path) -> None:
+    def counted() -> float:
+        return REGISTRY.get_sample_value("videotree_questions_total", {"stop_reason": "budget_exceeded"}) or 0.0
+
+    async with stack(tmp_path, [VIEW]) as up:
+        before = counted()
+        await up.answers("q0", "q1", limits=agent_pb2.AgentLimits(max_steps=1))
+        assert counted() == before + 2
 
 
 async def test_agt_6_an_infra_answer_says_why_and_resume_repeats_only_it(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ class Reading:
     text_only: bool = False
     durations: Collection[str] = ()
 
-    def wants(self, duration: object) -> bool:
-        """Whether questions about videos of this duration category are wanted."""
-        return not self.durations or duration in self.durations
+    def wants(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record, of a video or of a question about it, is about a video of a wanted duration category."""
+        return not self.durations or record.get("duration", record.get("duration_category")) in self.durations
 
 
 @dataclass(slots=True)

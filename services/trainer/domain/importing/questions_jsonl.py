@@ -9,7 +9,7 @@ def parse_questions_jsonl(content: bytes, reading: Reading) -> ParsedQuestions:
     gathering = Gathering(reading)
     lines, faults = read_json_lines(content)
     for placed in lines:
-        if not isinstance(placed.record, dict) or reading.wants(placed.record.get("duration")):
+        if not isinstance(placed.record, dict) or reading.wants(placed.record):
             gathering.add(placed.place, placed.record)
     for fault in faults:
         gathering.fault(fault.place, fault.reason)

@@ -32,7 +32,7 @@ def parse_videomme_rows(rows: Iterable[Mapping[str, Any]], reading: Reading) -> 
     """The questions of the parquet's rows (the flat columns); places are rows, from 1."""
     gathering = Gathering(reading)
     for number, row in enumerate(rows, start=1):
-        if reading.wants(_duration(row)):
+        if reading.wants(row):
             gathering.add(f"row {number}", row)
     return gathering.parsed()
 
@@ -41,7 +41,7 @@ def _gather_entry(gathering: Gathering, number: int, entry: object) -> None:
     place = f"line {entry.line}" if isinstance(entry, LocatedObject) else f"item {number}"
     if not isinstance(entry, LocatedObject):
         gathering.add(place, entry)
-    elif not gathering.reading.wants(_duration(entry)):
+    elif not gathering.reading.wants(entry):
         return
     elif "questions" in entry:
         _gather_video(gathering, place, entry)
@@ -60,7 +60,3 @@ def _gather_video(gathering: Gathering, place: str, video: LocatedObject) -> Non
             gathering.add(f"line {question.line}", {**about_video, **question})
         else:
             gathering.add(f"{place} question {number}", question)
-
-
-def _duration(entry: Mapping[str, Any]) -> object:
-    return entry.get("duration", entry.get("duration_category"))

@@ -137,6 +137,8 @@ def test_trn_15_only_the_long_videos_can_be_imported(form: object) -> None:
     assert summary(parsed) == EXPECTED[2:]
     rows = parse_videomme_rows(FLAT, Reading(durations=("long",)))
     assert summary(rows) == EXPECTED[2:]
+    lines = "\n".join(json.dumps(row) for row in OLDER).encode()
+    assert summary(parse_questions_jsonl(lines, Reading(durations=("long",)))) == EXPECTED[2:]
 
 
 def test_trn_1_options_and_answers_as_texts_without_letters() -> None:
