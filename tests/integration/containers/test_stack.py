@@ -87,6 +87,6 @@ def test_dep_4_a_killed_store_comes_back_with_its_data(stack: Stack) -> None:
     stack.wait_until_healthy("store")
     stack.compose("kill", "-s", "KILL", "store")
     stack.wait_for_status("store", "exited")
-    stack.compose("up", "--detach", "--no-build", "store")
+    stack.compose("start", "store")
     stack.wait_until_healthy("store")
     stack.grpcurl("store", "videotree.store.v1.WorkspaceService/ListWorkspaces")
