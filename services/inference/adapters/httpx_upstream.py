@@ -20,7 +20,8 @@ from services.inference.domain.endpoint import Endpoint
 from services.inference.domain.outcome import AttemptFault, Outcome
 from services.inference.use_cases.ports import UpstreamResponse
 
-_KEEPALIVE_SECONDS = 30.0
+# Less than the 5 s after which uvicorn, and so vLLM, closes an idle connection: a request must not meet that moment.
+_KEEPALIVE_SECONDS = 4.0
 _PERMANENT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL, aiohttp.InvalidURL)
 # aiohttp's own errors are those for which httpx-aiohttp has no name, such as a response that is no HTTP.
 _TRANSIENT = (httpx.TimeoutException, httpx.TransportError, aiohttp.ClientError, OSError)
