@@ -28,7 +28,7 @@ class Summarising(model_service_pb2_grpc.ModelServiceServicer):
         self, request: model_service_pb2.ChatRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> model_service_pb2.ChatResponse:
         if self.away:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "breaker open")
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no endpoint serves tool")
         self.calls.append(request.call)
         prompt = request.call.messages[0].parts[0].text
         shown = prompt.partition("<descriptions>")[2].partition("</descriptions>")[0].count("\n- ")
@@ -63,7 +63,7 @@ async def test_trn_1_events_are_summed_up_from_frames_and_scenes_from_events() -
         assert {call.role for call in servicer.calls} == {chat_pb2.ROLE_TOOL}
         assert not any(call.HasField("salt") for call in servicer.calls)
         servicer.away = True
-        with pytest.raises(ServiceFailed, match="breaker open"):
+        with pytest.raises(ServiceFailed, match="no endpoint serves tool"):
             await summarise_tree(tree, summaries)
 
 
