@@ -73,8 +73,14 @@ class EndpointSettings(BaseModel):
         return value
 
 
+_MEANINGS = {"BASE_URL": "Base URL, such as http://127.0.0.1:8000/v1", "MODEL": "Model name", "API_KEY": "Key"}
+
+
 def _alias(name: str) -> Any:
-    return Field(None, validation_alias=name, description=f"{name}: see the guide on endpoints")
+    """A field that is set by this variable: of one role, or of every chat role."""
+    role, _, part = name.partition("LLM_")
+    of = f"of the role {role.rstrip('_').lower()}" if role else "of every chat role that has none of its own"
+    return Field(None, validation_alias=name, description=f"{_MEANINGS[part]} {of}")
 
 
 class InferenceConfig(ServingConfig):
