@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -141,7 +142,8 @@ class StoreClient:
         request = library_service_pb2.GetVideoTreeRequest(video_id=video_id)
         try:
             response = await self._call(partial(self._library.GetVideoTree, request, timeout=_CALL_SECONDS))
-            return LoadedTree(parse_tree(response.tree_json), response.sha256)
+            tree = await asyncio.to_thread(parse_tree, response.tree_json)  # a long video has megabytes
+            return LoadedTree(tree, response.sha256)
         except NotFound as error:
             raise VideoUnusable(f"the store has no tree of video {video_id!r}") from error
         except TreeFault as error:

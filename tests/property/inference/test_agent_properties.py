@@ -5,12 +5,15 @@ import time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from videotree.inference.v1 import agent_pb2, agent_service_pb2
 
 from services.inference.adapters.store_messages import prediction_message, record_value, trace_messages
 from services.inference.domain.agent_loop import LoopLimits, LoopState, Stop, Submit, after_reply, after_tool
 from services.inference.domain.agent_reply import Turn, UnreadableReply, read_turn
 from services.inference.domain.agent_transcript import EntryKind, TranscriptEntry, steps_json
+from services.inference.domain.errors import InvalidRequest
 from services.inference.domain.prediction import AnswerRecord, submission_of
+from services.inference.rpc.agent_translate import answer_request
 from tests.builders.videos import question
 
 JSON_VALUES = st.recursive(
@@ -76,3 +79,37 @@ def test_agt_1_every_conversation_ends_within_its_bounds(replies: list[str]) -> 
         if kind == "view":
             state, _ = after_tool(state, limits)
     assert turns <= limits.max_unparsable * (limits.max_steps + limits.max_invalid_calls + 1)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+REQUESTS = st.builds(
+    agent_service_pb2.AnswerQuestionsRequest,
+    workspace=TEXT,
+    dataset=TEXT,
+    question_ids=st.lists(TEXT, max_size=4),
+    skills=st.builds(agent_pb2.SkillSet, version=TEXT, overrides=st.dictionaries(TEXT, TEXT, max_size=2)),
+    prompts_version=TEXT,
+    run_id=TEXT,
+    salt=st.none() | TEXT,
+    solver=st.integers(-1, 4),
+    skill_mode=st.integers(-1, 5),
+    limits=st.builds(
+        agent_pb2.AgentLimits, max_steps=st.integers(-(2**31), 2**31 - 1), concurrency=st.integers(-5, 2_000)
+    ),
+    resume=st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(REQUESTS)
+def test_qua_13_a_request_of_any_content_is_understood_or_names_its_field(
+    message: agent_service_pb2.AnswerQuestionsRequest,
+) -> None:
+    try:
+        request = answer_request(message, 16, None)
+    except InvalidRequest as fault:
+        assert fault.field  # noqa: PT017 -- either outcome is right
+        return
+    assert 1 <= request.limits.max_steps <= 200
+    assert 1 <= request.concurrency <= 1024
+    assert len(set(request.question_ids)) == len(request.question_ids) > 0

@@ -12,6 +12,7 @@ import pytest
 from services.inference.adapters.bm25_search import Bm25Search
 from services.inference.domain.agent_tool_args import InvalidToolCall
 from services.inference.domain.chat import ChatRequest, ImagePart, Role, TextPart
+from services.inference.domain.errors import RequestTooLarge
 from services.inference.use_cases.answer_ports import LoadedTree
 from services.inference.use_cases.metered_model import MeteredModel
 from services.inference.use_cases.tools.embedding_search import EmbeddingSearch
@@ -188,6 +189,12 @@ async def test_agt_2_observe_frame_says_what_is_wrong(node_ids: object, fault: s
     with pytest.raises(InvalidToolCall) as caught:
         await observing(ScriptedModel(), {})({"node_ids": node_ids, "question": "?"})
     assert fault in str(caught.value)
+
+
+async def test_agt_2_frames_that_are_too_large_together_are_a_fault_of_the_call() -> None:
+    model = ScriptedModel(others=lambda request: RequestTooLarge("33 MiB"))
+    with pytest.raises(InvalidToolCall, match="look at fewer"):
+        await observing(model, {"L3_0": b"x"})({"node_ids": ["v1_L3_0"], "question": "?"})
 
 
 async def test_agt_2_without_a_vision_model_the_agent_is_told_to_read() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from services.inference.domain.agent_tool_args import InvalidToolCall, text_arg, texts_arg
 from services.inference.domain.agent_view import frame_lines
 from services.inference.domain.chat import ImagePart, Message, Part, Role, TextPart
+from services.inference.domain.errors import RequestTooLarge
 from services.inference.use_cases.answer_ports import FramesMissing, Library
 from services.inference.use_cases.metered_model import MeteredModel
 from services.inference.use_cases.tools.tool import find_node
@@ -38,7 +39,10 @@ class ObserveFrame:
             question=question, frames=frame_lines(frames), subtitle=_subtitles([*nodes, *frames])
         )
         content: tuple[Part, ...] = (TextPart(prompt), *(ImagePart(image) for image in images))
-        result = await self._model.ask(Role.VISION, (Message("user", content),))
+        try:
+            result = await self._model.ask(Role.VISION, (Message("user", content),))
+        except RequestTooLarge as error:
+            raise InvalidToolCall("these frames are too large together; look at fewer of them") from error
         return result.content.strip() or "The model that sees pictures said nothing about these frames."
 
     async def _images(self, frames: Sequence[Node]) -> list[bytes]:
