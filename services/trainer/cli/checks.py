@@ -160,7 +160,13 @@ async def _findings(world: Path | None, data: Path | None) -> list[Finding]:
         async with open_session(config, data=data, world=world) as session:
             return [*await _session_findings(session), templates]
     except TrainerError as error:
-        return [Finding("FAIL", "embedded stack", str(error), "videotree up, and read its logs"), templates]
+        return [Finding("FAIL", "embedded stack", str(error), _mend_stack(str(error))), templates]
+
+
+def _mend_stack(detail: str) -> str:
+    if "LLM_BASE_URL" in detail:
+        return "export LLM_BASE_URL=... LLM_MODEL=...; without a model: videotree doctor --simulated"
+    return "videotree up, and read the logs it names"
 
 
 async def _session_findings(session: Session) -> list[Finding]:

@@ -37,6 +37,8 @@ def up(simulated: options.Simulated = False, world: options.World = None, data: 
                 people.print(f"{name:10} {address}", markup=False)
             people.print(f"logs in {stack.log_dir}; Ctrl-C stops the stack", markup=False)
             await stack.wait()
+        except asyncio.CancelledError:
+            people.print("stopping", markup=False)  # being told to stop is how this command ends well
         finally:
             await asyncio.shield(stack.stop())
 
