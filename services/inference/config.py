@@ -200,13 +200,20 @@ def _listed_key(settings: EndpointSettings) -> str | None:
     if settings.api_key_env and settings.api_key_file:
         raise ConfigError(f"{where}: api_key_env and api_key_file are both set; remove one of them")
     if settings.api_key_file:
-        return secret_from_file(settings.api_key_file, f"{where} api_key_file").get_secret_value()
+        return _header_safe(secret_from_file(settings.api_key_file, where).get_secret_value(), f"{where} api_key_file")
     if not settings.api_key_env:
         return None
     key = os.environ.get(settings.api_key_env, "").strip()
     if not key:
         raise ConfigError(f"{where}: the variable {settings.api_key_env} holds no key; set it or remove api_key_env")
     remember_secret(key)
+    return _header_safe(key, settings.api_key_env)
+
+
+def _header_safe(key: str, source: str) -> str:
+    """The key, if a header can carry it. Raises ConfigError, which doesn't show it."""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(f"{source}: the key holds spaces, line breaks or characters that no HTTP header can carry")
     return key
 
 
@@ -227,7 +234,8 @@ def _variable_target(config: InferenceConfig, role: Role) -> tuple[str, str, str
     key: SecretStr | None = getattr(config, f"{role}_llm_api_key")
     if key is None and base_url == config.llm_base_url:
         key = config.llm_api_key
-    return base_url, model, None if key is None else key.get_secret_value().strip() or None
+    text = "" if key is None else key.get_secret_value().strip()
+    return base_url, model, _header_safe(text, f"{role.upper()}_LLM_API_KEY or LLM_API_KEY") if text else None
 
 
 def _variable_endpoints(

@@ -7,7 +7,6 @@ Slots bound the calls in flight, so that the pool itself has no limit and nobody
 
 from __future__ import annotations
 
-import ssl
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,8 +29,8 @@ _TRANSIENT = (httpx.TimeoutException, httpx.TransportError, aiohttp.ClientError,
 class HttpxUpstream:
     """Implements `Upstream`. Build it inside a running loop; `close` it there."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=tls if tls else True)
+    def __init__(self) -> None:
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS)
         # A large body (images) is in memory whichever way it is handed over, so that aiohttp's advice saves nothing.
         warnings.filterwarnings("ignore", "Sending a large body directly", ResourceWarning)
         # No cookies: one caller's session must never reach another's request.

@@ -130,3 +130,10 @@ def test_inf_1_what_is_missing_is_named(monkeypatch, variables, message):
 
 def test_inf_1_nothing_set_serves_no_role(monkeypatch):
     assert configured(monkeypatch) == {}
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel", "tab\tkey"])
+def test_qua_14_a_key_that_no_header_can_carry_is_refused_and_not_shown(monkeypatch, key):
+    with pytest.raises(ConfigError, match="LLM_API_KEY") as caught:
+        configured(monkeypatch, LLM_BASE_URL="http://h/v1", LLM_MODEL="m", LLM_API_KEY=key)
+    assert key not in str(caught.value)
