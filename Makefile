@@ -51,9 +51,10 @@ lock: $(DEV) ## write the lock files anew from pyproject.toml
 	$(LOCK) --upgrade --group build --output-file requirements.lock
 	$(LOCK) --upgrade --group build --group dev --extra parquet --constraints requirements.lock --output-file requirements-dev.lock
 
-format: $(DEV) ## format the code and mend what ruff can mend
+format: $(DEV) ## format the code, mend what ruff can mend, list the decision records
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python checks/adr_index.py --write
 
 check: check-lint check-types check-imports check-protos check-docs ## everything CI looks at besides the tests
 
