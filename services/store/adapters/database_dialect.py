@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +19,21 @@ from sqlalchemy import (
     Table,
     and_,
     create_engine,
+    delete,
     event,
     func,
     make_url,
     text,
+    tuple_,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool
 
+from services.store.use_cases.ports import Row
+
 _BUSY_SECONDS = 30
+_MAX_BOUND_VALUES = 16_000  # SQLite takes 32,766 since version 3.32
+_MAX_ALTERNATIVES = 128  # an expression may be 1,000 deep
 _HIGHEST_CHARACTER = "\U0010ffff"
 
 
@@ -59,12 +67,29 @@ def reading_engine(url: URL, readers: int) -> Engine:
     return engine
 
 
-def upsert(dialect: str, table: Table) -> Insert:
-    """Return the insert that replaces the whole row where its key exists."""
-    insert = _insert(dialect, table)
-    values = {column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key}
-    keys = [column.name for column in table.primary_key]
-    return insert.on_conflict_do_update(index_elements=keys, set_=values) if values else insert.on_conflict_do_nothing()
+def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Write rows; one whose key exists replaces that row as a whole."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(_upsert(table), rows)
+        return
+    # Python's sqlite3 hands over the interpreter lock once for each row of `executemany`, and waits for it each time
+    # while the event loop is busy. A statement of many rows does it once.
+    names = table.columns.keys()
+    for chunk in _chunks(rows, len(names)):
+        statement = _sqlite_upsert(table, len(chunk))
+        connection.exec_driver_sql(statement, tuple(_bound(row, name) for row in chunk for name in names))
+
+
+def delete_keys(connection: Connection, table: Table, columns: tuple[str, ...], keys: Sequence[Row]) -> None:
+    """Delete, for each of the keys, all rows that share these columns with it."""
+    if connection.dialect.name != "sqlite":
+        target = tuple_(*(table.c[name] for name in columns))
+        connection.execute(delete(table).where(target.in_([tuple(key[name] for name in columns) for key in keys])))
+        return
+    # SQLite looks each alternative up in the index, but would scan the table for a list of row values.
+    for chunk in _chunks(keys, _MAX_BOUND_VALUES // _MAX_ALTERNATIVES):
+        values = tuple(key[name] for key in chunk for name in columns)
+        connection.exec_driver_sql(_sqlite_delete(table, columns, len(chunk)), values)
 
 
 def insert_missing(dialect: str, table: Table) -> Insert:
@@ -140,6 +165,53 @@ def _engine(url: URL, pool_size: int) -> Engine:
 
 def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+@cache
+def _upsert(table: Table) -> Insert:
+    insert = postgresql.insert(table)
+    values = {column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key}
+    return insert.on_conflict_do_update(index_elements=[column.name for column in table.primary_key], set_=values)
+
+
+@cache
+def _sqlite_upsert(table: Table, row_count: int) -> str:
+    names = table.columns.keys()
+    places = ", ".join([f"({', '.join('?' * len(names))})"] * row_count)
+    keys = ", ".join(_quoted(column.name) for column in table.primary_key)
+    changes = ", ".join(
+        f"{_quoted(column.name)} = excluded.{_quoted(column.name)}"
+        for column in table.columns
+        if not column.primary_key
+    )
+    columns = ", ".join(_quoted(name) for name in names)
+    insert = f"INSERT INTO {_quoted(table.name)} ({columns}) VALUES {places}"  # noqa: S608 - names of our own tables
+    return f"{insert} ON CONFLICT ({keys}) DO UPDATE SET {changes}"
+
+
+@cache
+def _sqlite_delete(table: Table, columns: tuple[str, ...], key_count: int) -> str:
+    one = " AND ".join(f"{_quoted(name)} = ?" for name in columns)
+    return f"DELETE FROM {_quoted(table.name)} WHERE {' OR '.join([f'({one})'] * key_count)}"  # noqa: S608 - our names
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _bound(row: Row, name: str) -> object:
+    value = row[name]
+    return orjson.dumps(value).decode() if isinstance(value, list | dict) else value
+
+
+def _chunks(rows: Sequence[Row], values_each: int) -> Iterator[Sequence[Row]]:
+    """Split rows into powers of two, so that few statements are needed, each within the limit of bound values."""
+    start, size = 0, 1 << ((_MAX_BOUND_VALUES // values_each).bit_length() - 1)
+    while start < len(rows):
+        while size > len(rows) - start:
+            size >>= 1
+        yield rows[start : start + size]
+        start += size
 
 
 def _prepare_sqlite_writer(connection: sqlite3.Connection, _record: object) -> None:

@@ -46,16 +46,18 @@ class _Write:
 class GroupCommitWriter:
     """A thread that owns the only writing connection of one database.
 
-    A group holds at most `max_group` writes; after a group of several, the next one waits up to `gather_seconds` for as
-    many again, because callers just answered come back within a moment. A lone writer never waits.
+    A group holds at most `max_group` writes. Callers that were just answered come back within a moment, so a group
+    waits for about as many writes as the last ones had, but never longer than `most_gather_seconds` or half of what
+    the last commit took. Where writes come one by one, nothing waits.
     """
 
-    def __init__(self, engine: Engine, name: str, *, max_group: int = 512, gather_seconds: float = 0.002) -> None:
+    def __init__(self, engine: Engine, name: str, *, max_group: int = 512, most_gather_seconds: float = 0.004) -> None:
         self._engine = engine
         self._max_group = max_group
-        self._gather_seconds = gather_seconds
+        self._most_gather_seconds = most_gather_seconds
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
-        self._last_group = 1
+        self._expected = 1
+        self._gather_seconds = 0.0
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"store-writer-{name}", daemon=True)
         self._thread.start()
@@ -96,9 +98,9 @@ class GroupCommitWriter:
         if first is None:
             return [], False
         group = [first]
-        wanted, deadline = self._last_group, time.monotonic() + self._gather_seconds
+        deadline = time.monotonic() + self._gather_seconds
         while len(group) < self._max_group:
-            wait = deadline - time.monotonic() if len(group) < wanted else 0.0
+            wait = deadline - time.monotonic() if len(group) < self._expected else 0.0
             try:
                 write = self._queue.get(timeout=wait) if wait > 0 else self._queue.get_nowait()
             except queue.Empty:
@@ -106,25 +108,46 @@ class GroupCommitWriter:
             if write is None:
                 return group, False
             group.append(write)
-        self._last_group = len(group)
+        self._expected = max(len(group), self._expected - 1)
         return group, True
 
     def _commit(self, group: list[_Write]) -> list[Outcome]:
+        started = time.monotonic()
+        batches = _batches(group)
+        outcomes = self._commit_at_once(batches[0]) if len(batches) == 1 else None
+        if outcomes is None:
+            try:
+                with self._engine.begin() as connection:
+                    outcomes = [outcome for batch in batches for outcome in _execute(connection, batch)]
+            except Exception as error:
+                return [(None, error)] * len(group)
+        self._gather_seconds = min(self._most_gather_seconds, (time.monotonic() - started) / 2)
+        return outcomes
+
+    def _commit_at_once(self, batch: list[_Write]) -> list[Outcome] | None:
+        """Commit a group that is one batch without savepoints, the usual case; None if it has to be taken apart."""
         try:
             with self._engine.begin() as connection:
-                outcomes = [outcome for batch in _batches(group) for outcome in _execute(connection, batch)]
+                result = _merged(batch)(connection)
         except Exception as error:
-            return [(None, error)] * len(group)
-        return outcomes
+            return [(None, error)] if len(batch) == 1 else None
+        return [(result, None)] * len(batch)
 
 
 def _execute(connection: Connection, batch: list[_Write]) -> list[Outcome]:
     if len(batch) > 1:
-        first, *others = (cast(Append, write.work) for write in batch)
-        merged = _attempt(connection, first.merged(others).execute)
+        merged = _attempt(connection, _merged(batch))
         if merged[1] is None:
             return [merged] * len(batch)
-    return [_attempt(connection, write.work if callable(write.work) else write.work.execute) for write in batch]
+    return [_attempt(connection, _merged([write])) for write in batch]
+
+
+def _merged(batch: list[_Write]) -> Callable[[Connection], object]:
+    """Return what does the work of a whole batch: its one action, or its appends as one."""
+    first = batch[0].work
+    if callable(first):
+        return first
+    return first.merged([cast(Append, write.work) for write in batch[1:]]).execute if len(batch) > 1 else first.execute
 
 
 def _attempt(connection: Connection, action: Callable[[Connection], object]) -> Outcome:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Insert,
     RowMapping,
     Select,
     Table,
-    bindparam,
     delete,
     func,
     select,
@@ -89,7 +86,7 @@ class SqlTransaction:
     def upsert(self, table: str, rows: Sequence[Row]) -> None:
         """Write rows; one with an existing key replaces that row as a whole."""
         if rows:
-            self._connection.execute(_upsert(self._dialect, table), rows)
+            database_dialect.upsert(self._connection, table_named(table), rows)
 
     def insert_missing(self, table: str, rows: Sequence[Row]) -> int:
         """Write the rows whose key does not exist yet; returns how many there were."""
@@ -103,12 +100,9 @@ class SqlTransaction:
         table = table_named(query.table)
         return int(self._connection.execute(delete(table).where(*self._conditions(table, query))).rowcount)
 
-    def delete_keys(self, table: str, columns: Sequence[str], keys: Sequence[Row]) -> None:
+    def delete_keys(self, table: str, columns: tuple[str, ...], keys: Sequence[Row]) -> None:
         """Delete, for each of the keys, all rows that share these columns with it."""
-        if keys:
-            target = table_named(table)
-            statement = delete(target).where(*(target.c[name] == bindparam(f"key_{name}") for name in columns))
-            self._connection.execute(statement, [{f"key_{name}": key[name] for name in columns} for key in keys])
+        database_dialect.delete_keys(self._connection, table_named(table), columns, keys)
 
     def _select(self, query: Query) -> Select[Any]:
         table = table_named(query.table)
@@ -138,11 +132,6 @@ class SqlTransaction:
             ),
             *(database_dialect.not_containing(table.c[name], part) for name, part in query.not_containing.items()),
         ]
-
-
-@cache
-def _upsert(dialect: str, table: str) -> Insert:
-    return database_dialect.upsert(dialect, table_named(table))
 
 
 def _text_length(row: RowMapping) -> int:

@@ -6,7 +6,6 @@ A name that reaches the file system is checked here first, so that no request ca
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from services.store.domain.errors import InvalidName, InvalidRequest
 
@@ -14,6 +13,7 @@ MAX_NAME_CHARS = 200
 MAX_KEY_CHARS = 512
 _COMPONENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\Z")
 _LOWER_COMPONENT = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and halves of surrogate pairs
 _VERSION = re.compile(r"v[1-9][0-9]{0,8}\Z")
 
 
@@ -61,6 +61,6 @@ def row_key(value: str, field: str) -> str:
     """Return `value` if it can be part of a natural key: not empty, at most 512 characters, nothing unprintable."""
     if not value or len(value) > MAX_KEY_CHARS:
         raise InvalidRequest(f"{field} must have 1 to {MAX_KEY_CHARS} characters", field=field)
-    if any(unicodedata.category(char) in {"Cc", "Cs"} for char in value):
+    if _UNPRINTABLE.search(value):
         raise InvalidRequest(f"{field} holds a control character", field=field)
     return value

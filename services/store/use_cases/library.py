@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.questions import (
+    ParsedQuestions,
     PlacedRecord,
     Question,
     check_records,
@@ -74,14 +75,13 @@ class Library:
         Raises InvalidRequest naming the first faulty question, AlreadyExists for other content without force.
         """
         lower_component(dataset, "dataset")
-        records = [PlacedRecord(f"questions[{at}]", question_to_record(each)) for at, each in enumerate(questions)]
-        checked = check_records(records)
+        checked = await asyncio.to_thread(_checked, questions)
         if checked.faults:
             listed = "; ".join(str(fault) for fault in checked.faults[:5])
             raise InvalidRequest(f"{len(checked.faults)} faults: {listed}", field=checked.faults[0].place)
         if not checked.questions:
             raise InvalidRequest("a question set needs at least one question", field="questions")
-        content = render_question_lines(checked.questions)
+        content = await asyncio.to_thread(render_question_lines, checked.questions)
         async with self._writing:
             await asyncio.to_thread(self._replace, f"{_QUESTIONS}/{dataset}{_SUFFIX}", content, dataset, force)
             return self._keep(Dataset(dataset, checked.questions, sha256_hex(content)))
@@ -199,6 +199,12 @@ class Library:
         while len(self._datasets) > _DATASETS_KEPT:
             self._datasets.popitem(last=False)
         return dataset
+
+
+def _checked(questions: Sequence[Question]) -> ParsedQuestions:
+    return check_records(
+        PlacedRecord(f"questions[{at}]", question_to_record(each)) for at, each in enumerate(questions)
+    )
 
 
 def _frame_path(video_id: str, name: str) -> str:
