@@ -35,12 +35,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(RUNTIME): requirements.lock pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes --requirement requirements.lock
+	$(PIP) install --quiet --no-compile --require-hashes --requirement requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(DEV): requirements-dev.lock $(RUNTIME)
-	$(PIP) install --quiet --require-hashes --requirement requirements-dev.lock
+	$(PIP) install --quiet --no-compile --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
 proto: $(DEV) ## generate gen/ from protos/
