@@ -4,28 +4,16 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from services.trainer.domain.importing.errors import UnreadableSource
+from services.trainer.use_cases.import_ports import Captions
 
 _SUFFIX = "_cap"
 _LARGEST_FILE_BYTES = 64 * 1024 * 1024
 
 
-class CaptionArchive(Protocol):
-    """Captions by video id."""
-
-    def video_ids(self) -> frozenset[str]:
-        """The videos that have captions."""
-        ...
-
-    def read(self, video_id: str) -> bytes:
-        """The JSON file of a video's captions. Raises UnreadableSource."""
-        ...
-
-
 @contextmanager
-def open_captions(path: Path) -> Iterator[CaptionArchive]:
+def open_captions(path: Path) -> Iterator[Captions]:
     """The archive at `path`, a ZIP or a folder. Raises UnreadableSource."""
     if path.is_dir():
         yield _Folder(path)
