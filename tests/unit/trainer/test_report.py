@@ -6,12 +6,13 @@ from services.trainer.adapters.report_page import render_report
 from services.trainer.domain.records import CallSummary, HoldoutTable, Manifest
 from services.trainer.use_cases.gather_report import RunReport, gather_report
 from tests.builders.trainings import train_in
+from tests.fakes.trainer_services import services_of
 from tests.fakes.trainer_world import World
 
 
 async def report_of(world: World) -> RunReport:
     await train_in(world)
-    return await gather_report(world.services(), "lab", "run-1")
+    return await gather_report(services_of(world), "lab", "run-1")
 
 
 def without_script(page: str) -> str:

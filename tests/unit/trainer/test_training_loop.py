@@ -21,6 +21,7 @@ from services.trainer.use_cases.open_run import gather_run, start_run
 from services.trainer.use_cases.spend import Meter, within_budget
 from services.trainer.use_cases.train import TrainingEnd, train
 from tests.builders.trainings import SMALL, no_limit, train_in
+from tests.fakes.trainer_services import services_of
 from tests.fakes.trainer_world import TYPES, Crash, Silent, World, outcome_of
 
 
@@ -259,7 +260,7 @@ async def test_trn_12_a_budget_stops_between_pieces_and_the_run_resumes_to_the_s
     undisturbed, world = World(), World()
     await train_in(undisturbed)
     config = TrainerConfig(**SMALL)
-    run = await gather_run(world.services(), Silent(), config.training_settings(), "lab", "run-1")
+    run = await gather_run(services_of(world), Silent(), config.training_settings(), "lab", "run-1")
     checkpoint = await start_run(run, "")
     meter = Meter(run.services.runs, "lab", "run-1", lambda: 0.0)
     with pytest.raises(BudgetReached, match="--max-calls is 200"):
@@ -271,7 +272,7 @@ async def test_trn_12_a_budget_stops_between_pieces_and_the_run_resumes_to_the_s
 
 async def test_a_round_cut_off_before_its_outcome_decides_nothing() -> None:
     world = World()
-    services = world.services()
+    services = services_of(world)
 
     async def cut_off(gate_round: Any) -> Any:
         for _ in ():

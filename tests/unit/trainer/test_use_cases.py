@@ -17,6 +17,7 @@ from services.trainer.use_cases.doctor import check_models, check_services, chec
 from services.trainer.use_cases.freeze_split import freeze_split
 from services.trainer.use_cases.rollback import roll_back
 from services.trainer.use_cases.spend import Meter, within_budget
+from tests.fakes.trainer_services import services_of
 from tests.fakes.trainer_world import Silent, World, version
 
 SETTINGS = TrainerConfig().training_settings()
@@ -29,8 +30,8 @@ def parameters(count: int) -> SplitParameters:
 async def test_trn_2_the_baseline_has_no_salt_and_a_second_call_goes_on() -> None:
     world = World()
     world.predictions.clear()
-    first = await run_baseline(world.services(), Silent(), SETTINGS, world.manifest)
-    again = await run_baseline(world.services(), Silent(), SETTINGS, world.manifest)
+    first = await run_baseline(services_of(world), Silent(), SETTINGS, world.manifest)
+    again = await run_baseline(services_of(world), Silent(), SETTINGS, world.manifest)
     assert (first.total, first.resumed, again.resumed) == (60, 0, 60)
     question = world.questions[0]
     expected = world.right(None, question, world.texts("skills", "v1"))
@@ -42,27 +43,27 @@ async def test_trn_13b_a_dead_endpoint_ends_the_baseline_with_its_cause() -> Non
     world.predictions.clear()
     world.endpoint_down = True
     with pytest.raises(EndpointDown, match=r"first 10 questions.*connection refused"):
-        await run_baseline(world.services(), Silent(), SETTINGS, world.manifest)
+        await run_baseline(services_of(world), Silent(), SETTINGS, world.manifest)
     assert len(world.predictions) == 10, "it went on asking a dead endpoint"
 
 
 async def test_trn_3_done_rows_are_skipped_and_uncertain_ones_repeated_on_request() -> None:
     world = World()
-    first = await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=False)
-    again = await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=False)
+    first = await diagnose_baseline(services_of(world), Silent(), world.manifest, retry_uncertain=False)
+    again = await diagnose_baseline(services_of(world), Silent(), world.manifest, retry_uncertain=False)
     assert first.diagnosed > 0
     assert (again.diagnosed, again.known) == (0, first.diagnosed)
     doubtful = next(iter(world.diagnoses))
     world.diagnoses[doubtful] = dataclasses.replace(world.diagnoses[doubtful], tier="uncertain")
-    retried = await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=True)
+    retried = await diagnose_baseline(services_of(world), Silent(), world.manifest, retry_uncertain=True)
     assert retried.diagnosed == 1
     assert world.diagnoses[doubtful].tier == "T2"
 
 
 async def test_trn_4_the_split_freezes_every_unit_in_one_pool() -> None:
     world = World()
-    await diagnose_baseline(world.services(), Silent(), world.manifest, retry_uncertain=False)
-    frozen = await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=False)
+    await diagnose_baseline(services_of(world), Silent(), world.manifest, retry_uncertain=False)
+    frozen = await freeze_split(services_of(world), world.manifest, parameters, force=False, leave_out_infra=False)
     assert frozen.left_out == ()
     assert {unit.unit_id for unit in world.pools.units} == {question.unit_id for question in world.questions}
     assert len(world.pools.of("test")) == 15
@@ -73,8 +74,8 @@ async def test_trn_4_questions_without_a_result_stop_the_split_unless_left_out()
     key = ("baseline", world.questions[0].question_id)
     world.predictions[key] = dataclasses.replace(world.predictions[key], stop_reason="error")
     with pytest.raises(MissingResults, match="leave-out-infra"):
-        await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=False)
-    frozen = await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=True)
+        await freeze_split(services_of(world), world.manifest, parameters, force=False, leave_out_infra=False)
+    frozen = await freeze_split(services_of(world), world.manifest, parameters, force=False, leave_out_infra=True)
     assert frozen.left_out == (world.questions[0].question_id,)
     assert world.questions[0].unit_id not in {unit.unit_id for unit in world.pools.units}
 
@@ -83,7 +84,7 @@ async def test_trn_4_a_split_needs_the_whole_baseline() -> None:
     world = World()
     del world.predictions["baseline", world.questions[3].question_id]
     with pytest.raises(MissingResults, match="videotree baseline"):
-        await freeze_split(world.services(), world.manifest, parameters, force=False, leave_out_infra=True)
+        await freeze_split(services_of(world), world.manifest, parameters, force=False, leave_out_infra=True)
 
 
 async def test_trn_14_each_failure_names_the_command_that_mends_it() -> None:
@@ -95,7 +96,7 @@ async def test_trn_14_each_failure_names_the_command_that_mends_it() -> None:
 
     findings = [
         *await check_services(nothing_serves, {"store": "127.0.0.1:1"}),
-        *await check_models(world.services()),
+        *await check_models(services_of(world)),
         check_templates(lambda: {"agent.system.md": " "}),
     ]
     failed = [each for each in findings if each.status == "FAIL"]
@@ -105,7 +106,7 @@ async def test_trn_14_each_failure_names_the_command_that_mends_it() -> None:
 
 async def test_trn_14_a_role_is_checked_by_a_real_call() -> None:
     world = World()
-    await check_models(world.services())
+    await check_models(services_of(world))
     assert "models.probe" in world.calls
 
 
@@ -174,7 +175,7 @@ async def test_trn_13_rollback_publishes_the_old_texts_on_top() -> None:
         async def set_current(self, name: str, current: Any, etag: str) -> Any:
             return world.manifest
 
-    services = dataclasses.replace(world.services(), versions=Versions(), workspaces=Workspaces())
+    services = dataclasses.replace(services_of(world), versions=Versions(), workspaces=Workspaces())
     await roll_back(services, "lab", "v1")
     change = published[0]
     assert (dict(change.overrides), change.removed, change.parent) == (
