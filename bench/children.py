@@ -32,8 +32,8 @@ class Child:
 @contextlib.asynccontextmanager
 async def python_child(
     module: str, *arguments: str, folder: Path, environment: Mapping[str, str]
-) -> AsyncIterator[int]:
-    """`python -m MODULE` with only these VIDEOTREE_ and *_LLM_ variables, its output in `folder`; yields its pid."""
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`python -m MODULE` with only these VIDEOTREE_ and *_LLM_ variables; its output goes to `folder`/MODULE.log."""
     kept = {name: value for name, value in os.environ.items() if not _configures(name)}
     paths = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "gen"))), "VIDEOTREE_CONFIG": os.devnull}
     with (folder / f"{module}.log").open("ab") as log:
@@ -42,7 +42,7 @@ async def python_child(
             cwd=folder, env={**kept, **paths, **environment}, stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        yield process.pid
+        yield process
     finally:
         if process.returncode is None:
             process.terminate()
@@ -63,9 +63,9 @@ async def simulator(folder: Path, world: str) -> AsyncIterator[Child]:
     path, port = folder / "world.toml", free_port()
     path.write_text(world, encoding="utf-8")
     arguments = ("--host", "127.0.0.1", "--port", str(port), "--world", str(path))
-    async with python_child("services.simulator.main", *arguments, folder=folder, environment={}) as pid:
+    async with python_child("services.simulator.main", *arguments, folder=folder, environment={}) as process:
         await until_listening(port)
-        yield Child(port, pid)
+        yield Child(port, process.pid)
 
 
 @contextlib.asynccontextmanager
@@ -73,9 +73,9 @@ async def service(name: str, folder: Path, environment: Mapping[str, str]) -> As
     """One of the four services; ready once its port accepts connections."""
     port = free_port()
     arguments = ("--host", "127.0.0.1", "--port", str(port), "--metrics-port", "0")
-    async with python_child(f"services.{name}.main", *arguments, folder=folder, environment=environment) as pid:
+    async with python_child(f"services.{name}.main", *arguments, folder=folder, environment=environment) as process:
         await until_listening(port)
-        yield Child(port, pid)
+        yield Child(port, process.pid)
 
 
 async def until_listening(port: int, seconds: float = 60) -> None:
