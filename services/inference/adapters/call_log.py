@@ -49,6 +49,7 @@ class StoreCallLog:
         self._append = append
         self._dropped = dropped
         self._pending: deque[CallRecord] = deque()
+        self._stopping = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._flush_forever())
 
     def call_ended(self, record: CallRecord) -> None:
@@ -66,21 +67,23 @@ class StoreCallLog:
 
     async def close(self, grace_seconds: float = 5.0) -> None:
         """Write what waits, for at most `grace_seconds`; what remains is dropped."""
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        self._stopping.set()
         with contextlib.suppress(TimeoutError):
+            # A write under way is waited for, not broken off: the store may have it already.
             async with asyncio.timeout(grace_seconds):
-                await self._flush()
+                await self._task
         if self._pending:
             self._dropped(len(self._pending))
             self._pending.clear()
 
     async def _flush_forever(self) -> None:
-        while True:
-            await asyncio.sleep(_FLUSH_SECONDS)
-            if not await self._flush():
-                await asyncio.sleep(_RETRY_SECONDS)
+        pause, last = _FLUSH_SECONDS, False
+        while not last:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+            last = self._stopping.is_set()
+            pause = _FLUSH_SECONDS if await self._flush() else _RETRY_SECONDS
 
     async def _flush(self) -> bool:
         """Write everything that waits; False when the store is away. A row leaves the queue only when it is settled."""

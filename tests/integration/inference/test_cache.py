@@ -180,7 +180,7 @@ async def test_inf_5_a_cache_that_is_away_warns_once_a_minute(tmp_path, monkeypa
     assert "hunter2secret" not in warnings[0]
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "NaN", "nan", "inf", "abc", "true", "1.5", "", "1e3", "99999999999999"])
+@pytest.mark.parametrize("value", ["0", "-1", "NaN", "nan", "inf", "abc", "true", "1.5", " ", "1e3", "99999999999999"])
 def test_inf_5_a_lifetime_that_is_none_stops_the_start_and_names_the_variable(monkeypatch, value):
     monkeypatch.setenv("REDIS_CACHE_TTL", value)
     with pytest.raises(ConfigError, match="REDIS_CACHE_TTL"):
