@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +13,9 @@ from services.trainer.domain.best import published
 from services.trainer.domain.records import DualMetric, GateEvidenceRow, HoldoutRow, StepReportRow
 
 _HEIGHT = 340
-_ACCEPT, _REJECT = "#2e9e5b", "#d0564c"
+_ACCEPTED = {"color": "#2e9e5b", "width": 3}
+_REJECTED = {"width": 1}
+_BOUND = "#8a94a3"
 
 
 def accuracy_curves(metrics: Sequence[DualMetric], lines: Sequence[HoldoutRow]) -> go.Figure:
@@ -71,7 +74,7 @@ def evidence_trajectories(steps: Sequence[StepReportRow], evidence: Sequence[Gat
             mode="lines+markers",
             line_shape="hv",
             marker={"size": 4},
-            line={"color": _ACCEPT if report.gate_action.startswith("ACCEPT") else _REJECT},
+            line=_ACCEPTED if report.gate_action.startswith("ACCEPT") else _REJECTED,
             name=f"epoch {step.epoch} step {step.step}: {report.gate_action}",
         )
     return dict(sorted(figures.items()))
@@ -102,7 +105,17 @@ def _evidence_figure(task_type: str, verdict_json: str) -> go.Figure:
     parameters = json.loads(verdict_json).get("parameters", {}) if verdict_json else {}
     for name in ("e_confirm", "e_provisional"):
         if name in parameters:
-            figure.add_hline(y=parameters[name], line_dash="dot", annotation_text=f"{name} {parameters[name]:g}")
+            figure.add_hline(y=parameters[name], line_dash="dot", line_width=1, line_color=_BOUND)
+            # On a log axis an annotation's y is the exponent, a line's y the value itself.
+            figure.add_annotation(
+                x=1,
+                xref="paper",
+                xanchor="right",
+                y=math.log10(parameters[name]),
+                yshift=8,
+                showarrow=False,
+                text=f"{name} {parameters[name]:g}",
+            )
     return figure
 
 
