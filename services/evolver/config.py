@@ -22,6 +22,7 @@ class EvolverConfig(ServingConfig):
     prompts_dir: Path | None = Field(None, description="Folder with diagnose/, evolve/ and slow/; none is the bundled")
     model_concurrency: int = Field(16, ge=1, le=1024, description="Judge and optimizer calls in flight at once")
     model_timeout_seconds: float = Field(600.0, gt=0, description="Deadline of one model call with its retries")
+    model_retry_seconds: float = Field(30.0, ge=0, description="Seconds that models which are away are asked again")
     store_retry_seconds: float = Field(20.0, ge=0, description="Seconds that a store which is away is tried again")
     judge_evidence: bool = Field(True, description="Let the judge rate evidence; off, no score is given")
 

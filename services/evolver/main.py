@@ -28,7 +28,7 @@ async def build(config: EvolverConfig) -> ServiceParts:
     """The service's parts; its channels connect on first use. Raises ConfigError when a template is missing."""
     store_channel, inference_channel = open_channel(config.store_address), open_channel(config.inference_address)
     archive = StoreArchive(store_channel, config.store_retry_seconds)
-    model = GrpcModel(inference_channel, config.model_timeout_seconds)
+    model = GrpcModel(inference_channel, config.model_timeout_seconds, config.model_retry_seconds)
     servicer = EvolverServicer(use_cases_of(config, archive, model))
 
     def register(server: grpc.aio.Server) -> None:

@@ -12,14 +12,17 @@ from services.inference.domain.chat import (
     Message,
     Role,
 )
-from services.inference.domain.errors import EndpointsUnavailable
+from services.inference.domain.errors import EndpointsUnavailable, InferenceError, UpstreamTransient
 from services.inference.domain.prediction import Spent
 from services.inference.use_cases.patience import Patience
 from services.inference.use_cases.ports import NO_ORIGIN, ChatModel
 
+_BROKEN_CONNECTIONS = 2
+"""So often a call whose connections all failed is made again: by then the breaker tells an outage from one bad call."""
+
 
 class MeteredModel:
-    """Calls of one question. `deadline` is loop time in seconds; without `patience` a refused call fails at once."""
+    """Calls of one question. `deadline` is loop time in seconds; without `patience` no outage is waited out."""
 
     def __init__(
         self,
@@ -39,17 +42,23 @@ class MeteredModel:
     async def ask(
         self, role: Role, messages: tuple[Message, ...], response_format: JsonObject | None = None
     ) -> ChatResult:
-        """The answer to a conversation, waited for while open breakers refuse it and patience lasts.
+        """The answer to a conversation, waited for while endpoints are away and patience lasts.
 
         Raises an InferenceError; a failed call counts as a call.
         """
         self.spent = replace(self.spent, model_calls=self.spent.model_calls + 1)
         request = ChatRequest(role, messages, response_format=response_format)
+        broken = 0
         while True:
             try:
                 result = await self._model.chat(request, salt=self._salt, deadline=self._deadline, origin=self._origin)
             except EndpointsUnavailable as refusal:
-                await self._wait_or_give_up(refusal)
+                await self._wait_or_give_up(refusal, refusal.wait_seconds)
+            except UpstreamTransient as fault:
+                broken += 1
+                if fault.code is not None or broken > _BROKEN_CONNECTIONS:
+                    raise
+                await self._wait_or_give_up(fault, 0.0)
             else:
                 self._count(result)
                 return result
@@ -58,10 +67,10 @@ class MeteredModel:
         """Whether an endpoint is configured for the role."""
         return self._model.serves(role)
 
-    async def _wait_or_give_up(self, refusal: EndpointsUnavailable) -> None:
-        wait = None if self._patience is None else self._patience.wait_after(refusal.wait_seconds, self._deadline)
+    async def _wait_or_give_up(self, failure: InferenceError, wait_seconds: float) -> None:
+        wait = None if self._patience is None else self._patience.wait_after(wait_seconds, self._deadline)
         if wait is None:
-            raise refusal
+            raise failure
         await asyncio.sleep(wait)
 
     def _count(self, result: ChatResult) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,11 @@ from videotree.store.v1 import (
     workspace_service_pb2,
 )
 
+from services.evolver.adapters.model_client import GrpcModel
 from services.evolver.config import EvolverConfig
+from services.evolver.domain.errors import ModelUnavailable
 from services.evolver.main import build
+from services.evolver.use_cases.ports import ChatMessage, ModelRole, Origin
 from services.runtime.serving import ServiceParts
 from services.runtime.status import error_info, field_violations
 from services.runtime.testing import local_channel, local_server
@@ -55,11 +59,15 @@ ANSWERS: dict[str, Any] = {
 
 
 class FakeModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Answers by task; `fail` holds tasks that are answered with UNAVAILABLE, `hold` blocks every call."""
+    """Answers by task; `fail` holds tasks that are answered with UNAVAILABLE, `hold` blocks every call.
+
+    `away_until` is a time of the monotonic clock before which every call is UNAVAILABLE.
+    """
 
     def __init__(self) -> None:
         self.calls: list[chat_pb2.ChatCall] = []
         self.fail: set[str] = set()
+        self.away_until = 0.0
         self.hold: asyncio.Event | None = None
         self.cancelled = 0
 
@@ -75,7 +83,7 @@ class FakeModelService(model_service_pb2_grpc.ModelServiceServicer):
             except asyncio.CancelledError:
                 self.cancelled += 1
                 raise
-        if found[1] in self.fail:
+        if found[1] in self.fail or time.monotonic() < self.away_until:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "breaker open")
         result = chat_pb2.ChatResult(content=json.dumps(ANSWERS[found[1]]), finish_reason="stop")
         return model_service_pb2.ChatResponse(result=result)
@@ -110,6 +118,7 @@ async def stack() -> AsyncIterator[Stack]:
             store_address=f"127.0.0.1:{store.port}",
             inference_address=f"127.0.0.1:{inference.port}",
             store_retry_seconds=0,
+            model_retry_seconds=0,
         )
         async with (
             local_channel("evolver", await build(config), config) as channel,
@@ -336,6 +345,7 @@ async def test_evo_13_a_model_or_store_that_is_away_is_unavailable() -> None:
         store_address="127.0.0.1:1",
         inference_address="127.0.0.1:1",
         store_retry_seconds=0,
+        model_retry_seconds=0,
         model_timeout_seconds=2,
     )
     async with local_channel("evolver", await build(config), config) as channel:
@@ -350,3 +360,28 @@ async def test_evo_13_a_model_or_store_that_is_away_is_unavailable() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await evolver.ProposeSlowUpdate(slow)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_evo_2_an_outage_of_the_model_is_waited_out_once_for_all_calls_and_not_for_ever() -> None:
+    service = FakeModelService()
+    async with (
+        local_server("inference", service.parts()) as inference,
+        grpc.aio.insecure_channel(f"127.0.0.1:{inference.port}") as channel,
+    ):
+        model = GrpcModel(channel, timeout_seconds=5, retry_seconds=2)
+
+        async def ask() -> str:
+            message = ChatMessage("user", "<task>diagnose.score</task>")
+            return (await model.chat(ModelRole.JUDGE, [message], Origin("w", "r"))).text
+
+        service.away_until = time.monotonic() + 0.7
+        assert set(await asyncio.gather(*(ask() for _ in range(5)))) == {json.dumps(ANSWERS["diagnose.score"])}
+        service.away_until = time.monotonic() + 60
+        began = time.monotonic()
+        ended = await asyncio.gather(*(ask() for _ in range(5)), return_exceptions=True)
+        assert {type(each) for each in ended} == {ModelUnavailable}
+        asked = len(service.calls)
+        with pytest.raises(ModelUnavailable):
+            await ask()
+        assert time.monotonic() - began < 4
+        assert len(service.calls) == asked + 1

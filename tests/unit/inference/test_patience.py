@@ -5,7 +5,8 @@ import time
 
 from services.inference.adapters.bm25_search import Bm25Search
 from services.inference.domain.chat import ChatRequest
-from services.inference.domain.errors import EndpointsUnavailable
+from services.inference.domain.errors import EndpointsUnavailable, UpstreamTransient
+from services.inference.domain.outcome import Outcome
 from services.inference.use_cases.answer_questions import AnswerQuestions, AnswerRequest
 from services.inference.use_cases.answer_setup import AgentServices, ResponseFormat, SolverKind
 from services.inference.use_cases.patience import Patience
@@ -14,6 +15,8 @@ from services.templates import parse_template
 from tests.builders.videos import question
 from tests.fakes.in_memory_answering import InMemoryAnswering
 from tests.fakes.scripted_model import Reply, ScriptedModel, acts
+
+_ANSWER = '{"answer": "B"}'
 
 
 class Clock:
@@ -93,6 +96,24 @@ async def test_agt_1_a_long_outage_fails_all_questions_in_one_patience() -> None
     reasons, seconds = await _answers([EndpointsUnavailable("open", wait_seconds=0.2)], seconds=0.6)
     assert reasons == ["error"] * 20
     assert seconds < 1.5
+
+
+def _transient(code: str | None) -> UpstreamTransient:
+    return UpstreamTransient("llm: ConnectError", endpoint="llm", outcome=Outcome.TRANSIENT, code=code)
+
+
+async def test_agt_1_a_call_whose_connections_failed_is_made_again_until_the_breaker_speaks() -> None:
+    replies = iter([_transient(None), _transient(None), EndpointsUnavailable("open", wait_seconds=0.2), _ANSWER])
+    reasons, _ = await _answers(lambda _: next(replies), seconds=5.0, count=1)
+    assert reasons == ["finished"]
+    reasons, _ = await _answers([_transient(None)], seconds=5.0, count=1)
+    assert reasons == ["error"]
+
+
+async def test_agt_1_an_endpoint_that_answers_with_an_error_is_not_waited_for() -> None:
+    replies = iter([_transient("500"), _ANSWER])
+    reasons, _ = await _answers(lambda _: next(replies), seconds=5.0, count=1)
+    assert reasons == ["error"]
 
 
 async def test_agt_1_replies_can_be_held_to_json_by_the_endpoint() -> None:
