@@ -137,10 +137,11 @@ def _evidence(outcome: GateOutcome) -> list[GateEvidence]:
 
 
 def _quadrants(outcome: GateOutcome) -> list[QuadrantPair]:
+    """The pairs that the gate counted; which others came back before the verdict froze is a matter of arrival."""
     return [
         QuadrantPair(outcome.task_type, each.unit_id, _QUADRANTS[each.base, each.cand], each.consumed)
         for each in outcome.observed
-        if (each.base, each.cand) in _QUADRANTS
+        if each.consumed and (each.base, each.cand) in _QUADRANTS
     ]
 
 

@@ -123,7 +123,7 @@ class CommitStepRequest(_message.Message):
 
     @_builtins.property
     def quadrants(self) -> _containers.RepeatedCompositeFieldContainer[_gate_record_pb2.QuadrantPair]:
-        """Quadrants of every observed pair."""
+        """Quadrants of the pairs that the gate counted."""
 
     @_builtins.property
     def step_reports(self) -> _containers.RepeatedCompositeFieldContainer[_gate_record_pb2.StepReport]:
