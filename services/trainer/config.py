@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from services.runtime.config import Section
+from services.runtime.config import ConfigError, Section
+from services.runtime.config_sources import config_path, read_tables
 from services.trainer.domain.budget import BudgetLimits
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.split import SplitParameters
 
+DEFAULT_DATA_ROOT = Path("data")
 DEFAULT_TEST_SHARE = 5
 """One question in so many is held out where `test_size` is absent."""
 
@@ -97,3 +100,14 @@ class TrainerConfig(Section):
     def budget_limits(self) -> BudgetLimits:
         """The limits on what one command may spend."""
         return BudgetLimits(self.max_calls, self.max_tokens, self.max_minutes)
+
+
+def configured_data_root() -> Path:
+    """Where an embedded store keeps its data: VIDEOTREE_DATA, else `data` in `[store]` of the file, else `./data`."""
+    if from_environment := os.environ.get("VIDEOTREE_DATA"):
+        return Path(from_environment)
+    path = config_path()
+    written = read_tables(path).get("store", {}).get("data", str(DEFAULT_DATA_ROOT))
+    if not isinstance(written, str):
+        raise ConfigError(f"{path} [store]: data must be a path in quotes (got {written!r})")
+    return Path(written)

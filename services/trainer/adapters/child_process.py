@@ -30,9 +30,12 @@ class ChildProcess:
         return self._process.pid
 
     def require_alive(self) -> None:
-        """Raises StackFailed with its last words when it has ended."""
-        if self._process.returncode is not None:
-            raise StackFailed(f"{self.name} ended with code {self._process.returncode}: {self._last_words()}")
+        """Raises StackFailed with its last words, or the signal that killed it, when it has ended."""
+        code = self._process.returncode
+        if code is not None and code < 0:
+            raise StackFailed(f"{self.name} was killed by signal {-code} ({signal.strsignal(-code)})")
+        if code is not None:
+            raise StackFailed(f"{self.name} ended with code {code}: {self._last_words()}")
 
     async def wait(self) -> int:
         """Its exit code, once it has ended."""

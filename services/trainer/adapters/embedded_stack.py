@@ -95,8 +95,8 @@ async def start_stack(options: StackOptions) -> EmbeddedStack:
     return stack
 
 
-async def is_serving(address: str, timeout_seconds: float = 1.0) -> bool:
-    """Whether a healthy gRPC service answers at `address`."""
+async def is_serving(address: str, timeout_seconds: float = 5.0) -> bool:
+    """Whether a healthy gRPC service answers at `address`; where nothing listens the answer comes at once."""
     async with open_channel(address) as channel:
         check: grpc.aio.UnaryUnaryMultiCallable[health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse]
         check = channel.unary_unary(

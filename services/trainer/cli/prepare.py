@@ -51,7 +51,8 @@ def baseline(
         async with open_session(config, data=data, world=chosen_world(simulated=simulated, world=world)) as session:
             manifest = await prepare_workspace(session)
             with LiveProgress() as progress:
-                return await run_baseline(session.services, progress, config.training_settings(), manifest)
+                answering = run_baseline(session.services, progress, config.training_settings(), manifest)
+                return await session.while_serving(answering)
 
     result = run_command(work())
     if as_json:
@@ -83,7 +84,8 @@ def diagnose(
         async with open_session(config, data=data, world=chosen_world(simulated=simulated, world=world)) as session:
             manifest, _ = await session.services.workspaces.get(config.workspace)
             with LiveProgress() as progress:
-                return await diagnose_baseline(session.services, progress, manifest, retry_uncertain=retry_uncertain)
+                diagnosing = diagnose_baseline(session.services, progress, manifest, retry_uncertain=retry_uncertain)
+                return await session.while_serving(diagnosing)
 
     result = run_command(work())
     if as_json:

@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from services.runtime.bundled import bundled_path
 from services.runtime.config import load_section
-from services.trainer.adapters.embedded_stack import SERVICES, StackOptions, is_serving, start_stack
+from services.trainer.adapters.embedded_stack import SERVICES, EmbeddedStack, StackOptions, is_serving, start_stack
 from services.trainer.adapters.wiring import connected
 from services.trainer.cli.running import people
-from services.trainer.config import TrainerConfig
+from services.trainer.config import TrainerConfig, configured_data_root
 from services.trainer.domain.errors import StackFailed
 from services.trainer.use_cases.ports import Services
 
-DEFAULT_DATA_ROOT = Path("data")
+T = TypeVar("T")
+
+_NOTICED_SECONDS = 0.5
+"""By then the end of a child process is known, when it is the cause of a failed call."""
 STORE_ONLY = ("store",)
 """What commands need that only read or write data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A command's services and settings; `embedded` when the stack lives only as long as the command."""
+    """A command's services and settings; `stack` is the embedded one, which lives only as long as the command."""
 
     services: Services
     config: TrainerConfig
     addresses: Mapping[str, str]
-    embedded: bool
+    stack: EmbeddedStack | None = None
+
+    async def while_serving(self, work: Coroutine[None, None, T]) -> T:
+        """The result of `work`, which is cancelled as soon as a service of the embedded stack has ended.
+
+        What goes on without that service would count its absence as failed questions. Raises StackFailed then.
+        """
+        task = asyncio.ensure_future(work)
+        if self.stack is None:
+            return await task
+        ended = asyncio.ensure_future(self.stack.wait())
+        try:
+            await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done() and task.exception() is not None:
+                await asyncio.wait({ended}, timeout=_NOTICED_SECONDS)
+            if ended.done():
+                ended.result()
+            return task.result()
+        finally:
+            task.cancel()
+            ended.cancel()
+            await asyncio.gather(task, ended, return_exceptions=True)
 
 
 def sample_path() -> Path:
@@ -61,17 +86,17 @@ async def open_session(
     addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
     if world is None and data is None and await _running({name: addresses[name] for name in needs}):
         async with connected(addresses, config.call_timeout_seconds) as services:
-            yield Session(services, config, addresses, embedded=False)
+            yield Session(services, config, addresses)
         return
     if world is None and data is None:
         _require_unset(config, needs)
-    root = data or DEFAULT_DATA_ROOT
+    root = data or configured_data_root()
     what = "the embedded stack" if needs == SERVICES else f"an embedded {' and '.join(needs)}"
     people.print(f"starting {what} (data in {root}) ...", markup=False)
     stack = await start_stack(StackOptions(root, world, needs))
     try:
         async with connected({**addresses, **stack.addresses}, config.call_timeout_seconds) as services:
-            yield Session(services, config, {**addresses, **stack.addresses}, embedded=True)
+            yield Session(services, config, {**addresses, **stack.addresses}, stack)
     finally:
         await asyncio.shield(stack.stop())
 

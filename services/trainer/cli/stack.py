@@ -16,7 +16,8 @@ from services.trainer.adapters.embedded_stack import SERVICES, StackOptions, sta
 from services.trainer.cli import options
 from services.trainer.cli.output import print_rows
 from services.trainer.cli.running import people, run_command
-from services.trainer.cli.session import DEFAULT_DATA_ROOT, chosen_world, load_config
+from services.trainer.cli.session import chosen_world, load_config
+from services.trainer.config import configured_data_root
 from services.trainer.domain.errors import StackFailed
 
 SHOWN_SERVICES = (*SERVICES, "simulator")
@@ -31,7 +32,7 @@ def up(simulated: options.Simulated = False, world: options.World = None, data: 
 
     async def work() -> None:
         chosen = chosen_world(simulated=simulated, world=world)
-        stack = await start_stack(StackOptions(data or DEFAULT_DATA_ROOT, chosen, default_ports=True))
+        stack = await start_stack(StackOptions(data or configured_data_root(), chosen, default_ports=True))
         try:
             for name, address in stack.addresses.items():
                 people.print(f"{name:10} {address}", markup=False)

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ from services.trainer.cli.preparing import DEMO_SETTINGS, prepare_sample_seed, p
 from services.trainer.cli.running import Interrupted, people, run_command
 from services.trainer.cli.session import Session, addresses_are_set, chosen_world, load_config, open_session
 from services.trainer.config import TrainerConfig
-from services.trainer.domain.errors import BudgetReached, TrainerError, WorkspaceProblem
+from services.trainer.domain.errors import BudgetReached, RunBroken, ServiceFailed, TrainerError, WorkspaceProblem
 from services.trainer.domain.records import Run
 from services.trainer.use_cases.open_run import TRAIN_KIND, gather_run, resume_run, start_run
 from services.trainer.use_cases.ports import Services
@@ -92,8 +93,9 @@ async def _train(chosen: TrainOptions, overrides: Mapping[str, object]) -> None:
     world = chosen_world(simulated=own_model, world=chosen.world)
     async with open_session(config, data=chosen.data, world=world) as session:
         with LiveProgress() as progress:
-            run, resuming = await _open(session, chosen, config, progress)
-            summary = await _run_to_end(run, config, resuming=resuming, hint=_hint(run, chosen))
+            run, resuming = await session.while_serving(_open(session, chosen, config, progress))
+            work = _Work(session, run, config, _hint(run, chosen))
+            summary = await _run_to_end(work, resuming=resuming)
         path = await _write_summary(session.services, run, summary)
     if chosen.as_json:
         print_json({**summary, "summary": path})
@@ -131,8 +133,19 @@ async def _ensure_workspace(services: Services, progress: LiveProgress, workspac
         )
 
 
-async def _run_to_end(run: TrainingRun, config: TrainerConfig, *, resuming: bool, hint: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A run and what it runs on; `hint` is the command that goes on with it."""
+
+    session: Session
+    run: TrainingRun
+    config: TrainerConfig
+    hint: str
+
+
+async def _run_to_end(work: _Work, *, resuming: bool) -> dict[str, Any]:
     """Trains, and records how it ended whatever happens; returns the summary."""
+    run, hint = work.run, work.hint
     began = time.monotonic()
     checkpoint = await (resume_run(run, git_sha()) if resuming else start_run(run, git_sha()))
     for dropped in run.trainability.dropped:
@@ -143,7 +156,13 @@ async def _run_to_end(run: TrainingRun, config: TrainerConfig, *, resuming: bool
     )
     meter = Meter(run.services.runs, run.workspace, run.run_id, time.monotonic)
     try:
-        end = await within_budget(config.budget_limits(), meter, lambda check: train_run(run, checkpoint, check))
+        limits = work.config.budget_limits()
+        training = within_budget(limits, meter, lambda check: train_run(run, checkpoint, check))
+        end = await work.session.while_serving(training)
+        early = ", stopped early" if end.stopped_early else ""
+        await run.services.runs.finish(run.workspace, run.run_id, "finished", f"{end.epochs_done} epochs{early}")
+        seconds = time.monotonic() - began
+        return await summarize_run(run.services, run.workspace, run.run_id, seconds, end.stopped_early)
     except asyncio.CancelledError:
         await asyncio.shield(_finish(run, "stopped", "interrupted"))
         raise Interrupted(hint) from None
@@ -152,18 +171,13 @@ async def _run_to_end(run: TrainingRun, config: TrainerConfig, *, resuming: bool
         raise BudgetReached(f"{stop}; {hint}") from None
     except TrainerError as error:
         await _finish(run, "failed", str(error))
-        run.progress.note(hint)
-        raise
-    await _finish(run, "finished", f"{end.epochs_done} epochs{', stopped early' if end.stopped_early else ''}")
-    return await summarize_run(run.services, run.workspace, run.run_id, time.monotonic() - began, end.stopped_early)
+        raise RunBroken(f"{error}; {hint}") from error
 
 
 async def _finish(run: TrainingRun, status: str, detail: str) -> None:
-    """Records how the run ended; a store that is gone can't be told, and the run stays resumable without it."""
-    try:
+    """Records why the run broke off; a store that is gone can't be told, and the run stays resumable without it."""
+    with suppress(ServiceFailed):
         await run.services.runs.finish(run.workspace, run.run_id, status, detail)
-    except TrainerError as error:
-        people.print(f"the end of the run could not be recorded: {error}", markup=False)
 
 
 async def _write_summary(services: Services, run: TrainingRun, summary: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ TrainerError                      something a person has to act on; its text say
 ├── WorkspaceProblem              a workspace, seed, run or version is absent or in the wrong state
 ├── EndpointDown                  a piece of work in which every model call failed
 ├── ServiceFailed                 a service answered with an error or not at all
+├── RunBroken                     a training that broke off; says why, and the command that goes on with it
 ├── StackFailed                   an embedded service did not start or died
 └── BudgetReached                 a stop, not a fault: a limit on calls, tokens or minutes is used up
 """
@@ -60,6 +61,10 @@ class ServiceFailed(TrainerError):
     def __init__(self, service: str, code: str, message: str, reason: str = "") -> None:
         self.service, self.code, self.reason = service, code, reason
         super().__init__(f"{service}: {message} ({code})")
+
+
+class RunBroken(TrainerError):
+    """A training broke off; the text says why, and with which command it goes on."""
 
 
 class StackFailed(TrainerError):
