@@ -50,6 +50,7 @@ def answer_request(
         run_id=message.run_id,
         skills_version=message.skills.version,
         skill_overrides=_overrides(message),
+        prompt_overrides=dict(message.prompt_overrides),
         prompts_version=message.prompts_version,
         salt=message.salt if message.HasField("salt") else None,
         solver=_known(_SOLVERS, message.solver, "solver"),

@@ -28,6 +28,7 @@ class AnswerRequest:
     prompts_version: str
     concurrency: int
     skill_overrides: Mapping[str, str] = field(default_factory=dict)
+    prompt_overrides: Mapping[str, str] = field(default_factory=dict)
     salt: str | None = None
     solver: SolverKind = SolverKind.TREE
     skill_mode: SkillMode = SkillMode.AUTO
@@ -40,6 +41,15 @@ class AnswerRequest:
 def _templates(files: frozenset[tuple[str, str]]) -> TemplateSet:
     """The templates of a prompts version, checked once however many calls use it."""
     return TemplateSet.load(dict(files), REQUIRED_TEMPLATES)
+
+
+def _overridden(published: Mapping[str, str], request: AnswerRequest) -> Mapping[str, str]:
+    """The prompts with the overrides in their place; one that takes no file's place would change nothing, unnoticed."""
+    for name in request.prompt_overrides:
+        if name not in published:
+            message = f"prompts {request.prompts_version} has no file {name}"
+            raise UnusableVersion(message, field=f"prompt_overrides[{name}]")
+    return {**published, **request.prompt_overrides}
 
 
 class AnswerQuestions:
@@ -75,12 +85,14 @@ class AnswerQuestions:
         return [Answered(record, resumed=True) for record in records]
 
     async def _setup(self, request: AnswerRequest) -> AgentSetup:
-        prompts = await self._services.library.version(request.workspace, VersionKind.PROMPTS, request.prompts_version)
+        published = await self._services.library.version(request.workspace, VersionKind.PROMPTS, request.prompts_version)
+        prompts = _overridden(published, request)
         try:
             templates = _templates(frozenset(prompts.items()))
             skills = await self._skills(request)
         except (MissingTemplatesError, TemplateFormatError) as error:
-            raise UnusableVersion(f"prompts {request.prompts_version}: {error}", field="prompts_version") from error
+            field = "prompt_overrides" if request.prompt_overrides else "prompts_version"
+            raise UnusableVersion(f"prompts {request.prompts_version}: {error}", field=field) from error
         except UnusableSkills as error:
             raise UnusableVersion(f"skills {request.skills_version}: {error}", field="skills") from error
         return AgentSetup(

@@ -34,6 +34,12 @@ def test_agt_6_an_empty_salt_is_a_value_of_its_own() -> None:
     assert answer_request(message(salt=""), 16, None).salt == ""
 
 
+def test_evo_12_prompt_overrides_are_handed_on() -> None:
+    assert answer_request(message(), 16, None).prompt_overrides == {}
+    overrides = {"agent.system.md": "text"}
+    assert answer_request(message(prompt_overrides=overrides), 16, None).prompt_overrides == overrides
+
+
 def test_agt_4_without_skills_no_version_is_needed() -> None:
     skills = agent_pb2.SkillSet()
     assert answer_request(message(skills=skills, skill_mode=agent_pb2.SKILL_MODE_NONE), 16, None).skills_version == ""

@@ -253,6 +253,32 @@ async def test_agt_6_an_override_takes_the_place_of_the_versions_file() -> None:
     assert "Count twice." not in _system(room)
 
 
+async def test_evo_12_a_prompt_override_takes_the_place_of_the_versions_prompt_for_this_call_only() -> None:
+    room = Room([question()], ScriptedModel([ANSWER]))
+    published = room.store.versions[VersionKind.PROMPTS, "v1"]["agent.system.md"]
+    candidate = published.replace("\n## How to work\n", "\n## How to work\n\nLook twice before you answer.\n")
+    await room.run(prompt_overrides={"agent.system.md": candidate})
+    assert "Look twice before you answer." in _system(room)
+    await room.run(run_id="another")
+    assert "Look twice before you answer." not in str(room.model.requests[-1].messages[0].content)
+
+
+@pytest.mark.parametrize(
+    ("override", "named", "field"),
+    [
+        ({"agent.sytem.md": "text"}, "has no file agent.sytem.md", "prompt_overrides[agent.sytem.md]"),
+        ({"agent.system.md": "no front matter"}, "agent.system", "prompt_overrides"),
+    ],
+)
+async def test_evo_12_a_prompt_override_that_cannot_drive_the_agent_ends_the_call(
+    override: dict[str, str], named: str, field: str
+) -> None:
+    room = Room([question()], ScriptedModel([ANSWER]))
+    with pytest.raises(UnusableVersion, match=named) as raised:
+        await room.run(prompt_overrides=override)
+    assert (raised.value.field, room.model.requests) == (field, [])
+
+
 async def test_agt_4_manual_shows_a_catalogue_and_reads_skills_on_demand() -> None:
     room = Room([question()], ScriptedModel([acts("read_skill", name="Counting-Problem"), ANSWER]))
     (answered,) = await room.run(skill_mode=SkillMode.MANUAL)

@@ -179,7 +179,7 @@ Global___Case: _TypeAlias = Case  # noqa: Y015
 
 @_typing.final
 class CasePack(_message.Message):
-    """What a proposal for one type rests on."""
+    """What a proposal for one type, or for a prompt, rests on."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -190,9 +190,9 @@ class CasePack(_message.Message):
     STATISTICS_JSON_FIELD_NUMBER: _builtins.int
     UNIT_IDS_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
-    """Task type."""
+    """Task type; empty for the cases of all types."""
     target_file: _builtins.str
-    """The file to edit: the type's own skill or default-strategy.md."""
+    """The file to edit: the type's own skill or default-strategy.md; empty for the cases of all types."""
     statistics_json: _builtins.str
     """Figures about the batch, a JSON object."""
     @_builtins.property

@@ -121,6 +121,7 @@ class DiagnoseRequest(_message.Message):
     TOLERATE_DEGRADED_FIELD_NUMBER: _builtins.int
     KNOWN_FINGERPRINTS_FIELD_NUMBER: _builtins.int
     MAX_STEPS_FIELD_NUMBER: _builtins.int
+    WITH_POOLED_PACK_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """The workspace."""
     run_id: _builtins.str
@@ -137,6 +138,8 @@ class DiagnoseRequest(_message.Message):
     """Do not abort when more than half is degraded."""
     max_steps: _builtins.int
     """Step limit of the agent in that run; 0 means not known, and the share of the budget used is not reported."""
+    with_pooled_pack: _builtins.bool
+    """Build one case pack over all types as well, for a proposal about a prompt."""
     @_builtins.property
     def question_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Questions to look at; empty means all of the run."""
@@ -158,10 +161,11 @@ class DiagnoseRequest(_message.Message):
         tolerate_degraded: _builtins.bool = ...,
         known_fingerprints: _abc.Iterable[_builtins.str] | None = ...,
         max_steps: _builtins.int = ...,
+        with_pooled_pack: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "known_fingerprints", b"known_fingerprints", "max_steps", b"max_steps", "prompts_version", b"prompts_version", "question_ids", b"question_ids", "run_id", b"run_id", "skills_version", b"skills_version", "tolerate_degraded", b"tolerate_degraded", "with_case_packs", b"with_case_packs", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "known_fingerprints", b"known_fingerprints", "max_steps", b"max_steps", "prompts_version", b"prompts_version", "question_ids", b"question_ids", "run_id", b"run_id", "skills_version", b"skills_version", "tolerate_degraded", b"tolerate_degraded", "with_case_packs", b"with_case_packs", "with_pooled_pack", b"with_pooled_pack", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -206,6 +210,7 @@ class DiagnoseResult(_message.Message):
     INFRA_COUNT_FIELD_NUMBER: _builtins.int
     DEGRADED_COUNT_FIELD_NUMBER: _builtins.int
     KNOWN_COUNT_FIELD_NUMBER: _builtins.int
+    POOLED_PACK_FIELD_NUMBER: _builtins.int
     right_count: _builtins.int
     """Predictions right."""
     wrong_count: _builtins.int
@@ -224,6 +229,10 @@ class DiagnoseResult(_message.Message):
     def case_packs(self) -> _containers.RepeatedCompositeFieldContainer[_case_pb2.CasePack]:
         """One a task type with cases, by type."""
 
+    @_builtins.property
+    def pooled_pack(self) -> _case_pb2.CasePack:
+        """The cases of all types together, within the bounds of one pack; unset unless it was asked for."""
+
     def __init__(
         self,
         *,
@@ -234,10 +243,11 @@ class DiagnoseResult(_message.Message):
         infra_count: _builtins.int = ...,
         degraded_count: _builtins.int = ...,
         known_count: _builtins.int = ...,
+        pooled_pack: _case_pb2.CasePack | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pooled_pack", b"pooled_pack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_packs", b"case_packs", "degraded_count", b"degraded_count", "diagnoses", b"diagnoses", "infra_count", b"infra_count", "known_count", b"known_count", "right_count", b"right_count", "wrong_count", b"wrong_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["case_packs", b"case_packs", "degraded_count", b"degraded_count", "diagnoses", b"diagnoses", "infra_count", b"infra_count", "known_count", b"known_count", "pooled_pack", b"pooled_pack", "right_count", b"right_count", "wrong_count", b"wrong_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -86,7 +86,7 @@ class ValidateSkillsRequest(_message.Message):
     """Prompts version of both arms."""
     @_builtins.property
     def specs(self) -> _containers.RepeatedCompositeFieldContainer[_round_pb2.GateSpec]:
-        """One a task type, targets disjoint."""
+        """One a task type, targets disjoint; or one prompt alone."""
 
     @_builtins.property
     def options(self) -> _round_pb2.RoundOptions:

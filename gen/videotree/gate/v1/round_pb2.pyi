@@ -77,6 +77,30 @@ ARM_RESULT_INFRA_PARSE: ArmResult.ValueType  # 4
 """The model's answers could not be parsed (stop reason parse_error)."""
 Global___ArmResult: _TypeAlias = ArmResult  # noqa: Y015
 
+class _GateTarget:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GateTargetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GateTarget.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GATE_TARGET_UNSPECIFIED: _GateTarget.ValueType  # 0
+    """Same as SKILL."""
+    GATE_TARGET_SKILL: _GateTarget.ValueType  # 1
+    """A file of the skills version, which serves one task type."""
+    GATE_TARGET_PROMPT: _GateTarget.ValueType  # 2
+    """A file of the prompts version, which is in force for every task type."""
+
+class GateTarget(_GateTarget, metaclass=_GateTargetEnumTypeWrapper):
+    """What a candidate replaces."""
+
+GATE_TARGET_UNSPECIFIED: GateTarget.ValueType  # 0
+"""Same as SKILL."""
+GATE_TARGET_SKILL: GateTarget.ValueType  # 1
+"""A file of the skills version, which serves one task type."""
+GATE_TARGET_PROMPT: GateTarget.ValueType  # 2
+"""A file of the prompts version, which is in force for every task type."""
+Global___GateTarget: _TypeAlias = GateTarget  # noqa: Y015
+
 @_typing.final
 class LadderUnit(_message.Message):
     """One unit of a ladder."""
@@ -107,7 +131,7 @@ Global___LadderUnit: _TypeAlias = LadderUnit  # noqa: Y015
 
 @_typing.final
 class GateSpec(_message.Message):
-    """The gate of one task type."""
+    """The gate of one task type, or of one prompt."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -116,12 +140,17 @@ class GateSpec(_message.Message):
     CANDIDATE_TEXT_FIELD_NUMBER: _builtins.int
     LADDER_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
-    """Task type."""
+    """Task type; for a prompt, the name under which its gate is recorded, whose ladder has units of any type."""
     target_file: _builtins.str
-    """The file that the candidate replaces, e.g. action-reasoning.md."""
+    """The file that the candidate replaces, e.g. action-reasoning.md; a prompt must be in the version, e.g. agent.system.md."""
     candidate_text: _builtins.str
     """Candidate text of that file."""
+    target: Global___GateTarget.ValueType
+    """What the candidate replaces. A prompt must be the only spec of its round, or another candidate's accept would be
+    tested without it.
+    """
     @_builtins.property
     def ladder(self) -> _containers.RepeatedCompositeFieldContainer[Global___LadderUnit]:
         """The ladder in its declared order, at least one unit, none twice."""
@@ -138,10 +167,11 @@ class GateSpec(_message.Message):
         candidate_text: _builtins.str = ...,
         ladder: _abc.Iterable[Global___LadderUnit] | None = ...,
         parameters: _verdict_pb2.VerdictParameters | None = ...,
+        target: Global___GateTarget.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_text", b"candidate_text", "ladder", b"ladder", "parameters", b"parameters", "target_file", b"target_file", "task_type", b"task_type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_text", b"candidate_text", "ladder", b"ladder", "parameters", b"parameters", "target", b"target", "target_file", b"target_file", "task_type", b"task_type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -382,9 +412,9 @@ class GateOutcome(_message.Message):
     loss rate of 0.05; absent when none would be or the ladder is longer than 2000.
     """
     base_skill_sha256: _builtins.str
-    """Hex sha256 of the base skill text."""
+    """Hex sha256 of the base text: of the skill that serves the type, or of the prompt."""
     cand_skill_sha256: _builtins.str
-    """Hex sha256 of the candidate skill text."""
+    """Hex sha256 of the candidate text."""
     questions_run: _builtins.int
     """Questions run in both arms (cache hits of the baseline cache not among them)."""
     model_calls: _builtins.int

@@ -25,17 +25,21 @@ _sym_db = _symbol_database.Default()
 from videotree.inference.v1 import agent_pb2 as videotree_dot_inference_dot_v1_dot_agent__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*videotree/inference/v1/agent_service.proto\x12\x16videotree.inference.v1\x1a\"videotree/inference/v1/agent.proto\"\xf5\x02\n\x16\x41nswerQuestionsRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x61taset\x18\x02 \x01(\t\x12\x14\n\x0cquestion_ids\x18\x03 \x03(\t\x12\x30\n\x06skills\x18\x04 \x01(\x0b\x32 .videotree.inference.v1.SkillSet\x12\x17\n\x0fprompts_version\x18\x05 \x01(\t\x12\x0e\n\x06run_id\x18\x06 \x01(\t\x12\x11\n\x04salt\x18\x07 \x01(\tH\x00\x88\x01\x01\x12.\n\x06solver\x18\x08 \x01(\x0e\x32\x1e.videotree.inference.v1.Solver\x12\x35\n\nskill_mode\x18\t \x01(\x0e\x32!.videotree.inference.v1.SkillMode\x12\x33\n\x06limits\x18\n \x01(\x0b\x32#.videotree.inference.v1.AgentLimits\x12\x0e\n\x06resume\x18\x0b \x01(\x08\x42\x07\n\x05_salt\"I\n\x17\x41nswerQuestionsResponse\x12.\n\x06\x61nswer\x18\x01 \x01(\x0b\x32\x1e.videotree.inference.v1.Answer2\x84\x01\n\x0c\x41gentService\x12t\n\x0f\x41nswerQuestions\x12..videotree.inference.v1.AnswerQuestionsRequest\x1a/.videotree.inference.v1.AnswerQuestionsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*videotree/inference/v1/agent_service.proto\x12\x16videotree.inference.v1\x1a\"videotree/inference/v1/agent.proto\"\x8c\x04\n\x16\x41nswerQuestionsRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x61taset\x18\x02 \x01(\t\x12\x14\n\x0cquestion_ids\x18\x03 \x03(\t\x12\x30\n\x06skills\x18\x04 \x01(\x0b\x32 .videotree.inference.v1.SkillSet\x12\x17\n\x0fprompts_version\x18\x05 \x01(\t\x12\x0e\n\x06run_id\x18\x06 \x01(\t\x12\x11\n\x04salt\x18\x07 \x01(\tH\x00\x88\x01\x01\x12.\n\x06solver\x18\x08 \x01(\x0e\x32\x1e.videotree.inference.v1.Solver\x12\x35\n\nskill_mode\x18\t \x01(\x0e\x32!.videotree.inference.v1.SkillMode\x12\x33\n\x06limits\x18\n \x01(\x0b\x32#.videotree.inference.v1.AgentLimits\x12\x0e\n\x06resume\x18\x0b \x01(\x08\x12]\n\x10prompt_overrides\x18\x0c \x03(\x0b\x32\x43.videotree.inference.v1.AnswerQuestionsRequest.PromptOverridesEntry\x1a\x36\n\x14PromptOverridesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x07\n\x05_salt\"I\n\x17\x41nswerQuestionsResponse\x12.\n\x06\x61nswer\x18\x01 \x01(\x0b\x32\x1e.videotree.inference.v1.Answer2\x84\x01\n\x0c\x41gentService\x12t\n\x0f\x41nswerQuestions\x12..videotree.inference.v1.AnswerQuestionsRequest\x1a/.videotree.inference.v1.AnswerQuestionsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'videotree.inference.v1.agent_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ANSWERQUESTIONSREQUEST_PROMPTOVERRIDESENTRY']._loaded_options = None
+  _globals['_ANSWERQUESTIONSREQUEST_PROMPTOVERRIDESENTRY']._serialized_options = b'8\001'
   _globals['_ANSWERQUESTIONSREQUEST']._serialized_start=107
-  _globals['_ANSWERQUESTIONSREQUEST']._serialized_end=480
-  _globals['_ANSWERQUESTIONSRESPONSE']._serialized_start=482
-  _globals['_ANSWERQUESTIONSRESPONSE']._serialized_end=555
-  _globals['_AGENTSERVICE']._serialized_start=558
-  _globals['_AGENTSERVICE']._serialized_end=690
+  _globals['_ANSWERQUESTIONSREQUEST']._serialized_end=631
+  _globals['_ANSWERQUESTIONSREQUEST_PROMPTOVERRIDESENTRY']._serialized_start=568
+  _globals['_ANSWERQUESTIONSREQUEST_PROMPTOVERRIDESENTRY']._serialized_end=622
+  _globals['_ANSWERQUESTIONSRESPONSE']._serialized_start=633
+  _globals['_ANSWERQUESTIONSRESPONSE']._serialized_end=706
+  _globals['_AGENTSERVICE']._serialized_start=709
+  _globals['_AGENTSERVICE']._serialized_end=841
 # @@protoc_insertion_point(module_scope)

@@ -25,6 +25,26 @@ class AnswerQuestionsRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class PromptOverridesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     WORKSPACE_FIELD_NUMBER: _builtins.int
     DATASET_FIELD_NUMBER: _builtins.int
     QUESTION_IDS_FIELD_NUMBER: _builtins.int
@@ -36,6 +56,7 @@ class AnswerQuestionsRequest(_message.Message):
     SKILL_MODE_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     RESUME_FIELD_NUMBER: _builtins.int
+    PROMPT_OVERRIDES_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """The workspace whose store rows are written."""
     dataset: _builtins.str
@@ -64,6 +85,10 @@ class AnswerQuestionsRequest(_message.Message):
     def limits(self) -> _agent_pb2.AgentLimits:
         """Bounds."""
 
+    @_builtins.property
+    def prompt_overrides(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """File name -> text that stands in for that file of the prompts version, which must have it, e.g. agent.system.md."""
+
     def __init__(
         self,
         *,
@@ -78,10 +103,11 @@ class AnswerQuestionsRequest(_message.Message):
         skill_mode: _agent_pb2.SkillMode.ValueType = ...,
         limits: _agent_pb2.AgentLimits | None = ...,
         resume: _builtins.bool = ...,
+        prompt_overrides: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_salt", b"_salt", "limits", b"limits", "salt", b"salt", "skills", b"skills"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_salt", b"_salt", "dataset", b"dataset", "limits", b"limits", "prompts_version", b"prompts_version", "question_ids", b"question_ids", "resume", b"resume", "run_id", b"run_id", "salt", b"salt", "skill_mode", b"skill_mode", "skills", b"skills", "solver", b"solver", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_salt", b"_salt", "dataset", b"dataset", "limits", b"limits", "prompt_overrides", b"prompt_overrides", "prompts_version", b"prompts_version", "question_ids", b"question_ids", "resume", b"resume", "run_id", b"run_id", "salt", b"salt", "skill_mode", b"skill_mode", "skills", b"skills", "solver", b"solver", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__salt: _TypeAlias = _typing.Literal["salt"]  # noqa: Y015
     _WhichOneofArgType__salt: _TypeAlias = _typing.Literal["_salt", b"_salt"]  # noqa: Y015
