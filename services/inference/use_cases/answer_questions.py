@@ -85,7 +85,9 @@ class AnswerQuestions:
         return [Answered(record, resumed=True) for record in records]
 
     async def _setup(self, request: AnswerRequest) -> AgentSetup:
-        published = await self._services.library.version(request.workspace, VersionKind.PROMPTS, request.prompts_version)
+        published = await self._services.library.version(
+            request.workspace, VersionKind.PROMPTS, request.prompts_version
+        )
         prompts = _overridden(published, request)
         try:
             templates = _templates(frozenset(prompts.items()))
