@@ -47,17 +47,16 @@ class GroupCommitWriter:
     """A thread that owns the only writing connection of one database.
 
     A group holds at most `max_group` writes. Callers that were just answered come back within a moment, so a group
-    waits for about as many writes as the last ones had, but never longer than `most_gather_seconds` or half of what
-    the last commit took. Where writes come one by one, nothing waits.
+    waits for about as many writes as the last ones had, but never longer than `gather_seconds`. Where writes come one
+    by one, nothing waits.
     """
 
-    def __init__(self, engine: Engine, name: str, *, max_group: int = 512, most_gather_seconds: float = 0.004) -> None:
+    def __init__(self, engine: Engine, name: str, *, max_group: int = 512, gather_seconds: float = 0.004) -> None:
         self._engine = engine
         self._max_group = max_group
-        self._most_gather_seconds = most_gather_seconds
+        self._gather_seconds = gather_seconds
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._expected = 1
-        self._gather_seconds = 0.0
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"store-writer-{name}", daemon=True)
         self._thread.start()
@@ -112,7 +111,6 @@ class GroupCommitWriter:
         return group, True
 
     def _commit(self, group: list[_Write]) -> list[Outcome]:
-        started = time.monotonic()
         batches = _batches(group)
         outcomes = self._commit_at_once(batches[0]) if len(batches) == 1 else None
         if outcomes is None:
@@ -121,7 +119,6 @@ class GroupCommitWriter:
                     outcomes = [outcome for batch in batches for outcome in _execute(connection, batch)]
             except Exception as error:
                 return [(None, error)] * len(group)
-        self._gather_seconds = min(self._most_gather_seconds, (time.monotonic() - started) / 2)
         return outcomes
 
     def _commit_at_once(self, batch: list[_Write]) -> list[Outcome] | None:
