@@ -58,3 +58,18 @@ def require_living_endpoint(answers: Sequence[Answer], total: int) -> None:
             f"all of the first {len(answers)} questions failed, so nothing is scored; the last failure: {detail}; "
             "see `videotree doctor`"
         )
+
+
+def require_sound_answers(answers: Sequence[Answer], error_share_limit: float) -> None:
+    """Raises EndpointDown when so many answers failed that a score over the others would be that of another pool.
+
+    Counts infrastructure faults only: answers that could not be parsed are the model's own. Fewer than
+    `LOST_AT_START` answers are too few to judge by.
+    """
+    failed = [answer for answer in answers if answer.stop_reason == "error"]
+    if len(answers) >= LOST_AT_START and len(failed) / len(answers) > error_share_limit:
+        detail = failed[-1].error_detail or "no reason given"
+        raise EndpointDown(
+            f"{len(failed)} of {len(answers)} questions failed, more than the share of {error_share_limit:g} that "
+            f"gate_guard_err allows, so nothing is scored; the last failure: {detail}; see `videotree doctor`"
+        )

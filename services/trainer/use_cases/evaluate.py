@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from services.trainer.domain import run_ids
-from services.trainer.domain.answering import Answer
+from services.trainer.domain.answering import Answer, require_sound_answers
 from services.trainer.domain.records import DualMetric, PoolUnit
 from services.trainer.domain.stopping import mixed_score
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, share_right, unit_outcomes
@@ -42,13 +42,17 @@ async def evaluate(
     prompts_version: str,
     overrides: Mapping[str, str],
 ) -> Evaluation:
-    """Answers the pool's questions; answers that an interrupted evaluation left are taken from the store."""
+    """Answers the pool's questions; answers that an interrupted evaluation left are taken from the store.
+
+    Raises EndpointDown when more than `gate_guard_err` of them ended in an infrastructure fault.
+    """
     units = run.val if pool == "val" else run.test
     run_id = run_ids.evaluation_run(run.run_id, epoch, pool, label)
     run.progress.phase(f"{pool}: {label.replace('_', ' ')}", sum(len(unit.question_ids) for unit in units))
     salt = run_ids.epoch_salt(run.run_id, epoch)
     job = run.job(units, run_id, salt, skills_version, prompts_version, overrides=overrides, resume=True)
     answers = await answer_all(run.services.agent, run.progress, job)
+    require_sound_answers(answers, run.settings.gate_guard_err)
     soft = await _soft_score(run, run_id, job.question_ids) if pool == "val" and run.settings.soft_score else None
     return scored(run_id, units, answers, soft)
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from services.skills import SkillFormatError
-from services.trainer.domain.answering import Answer, require_living_endpoint
+from services.trainer.domain.answering import Answer, require_living_endpoint, require_sound_answers
 from services.trainer.domain.best import best_entry, better, epoch_scores
 from services.trainer.domain.cost_plan import CostPerQuestion, plan_cost
 from services.trainer.domain.edit_budget import edit_budget_at
@@ -138,3 +138,11 @@ def endpoint(attempts: int, failures: int) -> Endpoint:
 def test_trn_13b_the_error_rate_is_that_of_the_round_and_absent_without_attempts() -> None:
     assert error_rate((endpoint(100, 50),), (endpoint(200, 60),)) == pytest.approx(0.1)
     assert error_rate((endpoint(100, 50),), (endpoint(100, 50),)) is None
+
+
+def test_gat_6_an_evaluation_with_too_many_infrastructure_faults_is_not_scored() -> None:
+    sound = [answer("finished")] * 18
+    require_sound_answers([*sound, answer("error"), answer("error")], 0.1)
+    require_sound_answers([*sound, *[answer("parse_error")] * 20], 0.1)
+    with pytest.raises(EndpointDown, match="3 of 21 questions failed"):
+        require_sound_answers([*sound, *[answer("error")] * 3], 0.1)
