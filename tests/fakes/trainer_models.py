@@ -146,6 +146,7 @@ class FakeGate:
             rows.append(EvidenceRow(rank, unit.unit_id, base, cand, 2.0 ** (w - losses), w, losses))
             words = ("wrong", "right")
             seen.append(UnitObserved(rank, unit.unit_id, words[base], words[cand], True, False))
+        seen.append(UnitObserved(len(rows), f"looked ahead {len(seen)}", "right", "wrong", False, False))
         accept = "accept_provisional" if self.world.provisional else "accept_confirmed"
         decision = accept if w - losses >= 3 else "reject_exhausted"
         n = len(rows)

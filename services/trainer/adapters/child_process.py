@@ -33,7 +33,9 @@ class ChildProcess:
         """Raises StackFailed with its last words, or the signal that killed it, when it has ended."""
         code = self._process.returncode
         if code is not None and code < 0:
-            raise StackFailed(f"{self.name} was killed by signal {-code} ({signal.strsignal(-code)})")
+            raise StackFailed(
+                f"{self.name} was killed by signal {-code} ({signal.strsignal(-code)}), by hand or for want of memory"
+            )
         if code is not None:
             raise StackFailed(f"{self.name} ended with code {code}: {self._last_words()}")
 

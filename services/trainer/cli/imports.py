@@ -33,6 +33,8 @@ from services.trainer.use_cases.load_sample import import_sample
 app = typer.Typer(help="Import questions and video trees into the library.", no_args_is_help=True)
 
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Import the rest, and say what was left out.")]
+Videos = Annotated[int | None, typer.Option("--videos", min=1, help="Keep the questions of so many drawn videos.")]
+DrawSeed = Annotated[int, typer.Option("--random-seed", min=0, help="Seed of the draw of --videos.")]
 SetName = Annotated[str, typer.Option("--dataset", help="Name of the question set in the library.")]
 
 
@@ -43,6 +45,8 @@ def questions(
     task_type: Annotated[str, typer.Option("--task-type", help="Type of questions that name none.")] = "",
     text_only: Annotated[bool, typer.Option("--text-only", help="The questions need no video.")] = False,
     duration: Annotated[list[str] | None, typer.Option("--duration", help="Keep Video-MME videos of it only.")] = None,
+    videos: Videos = None,
+    random_seed: DrawSeed = 0,
     skip_bad: SkipBad = False,
     force: options.Force = False,
     data: options.Data = None,
@@ -62,6 +66,8 @@ def questions(
                 task_type=task_type,
                 text_only=text_only,
                 durations=duration or (),
+                videos=videos,
+                draw_seed=random_seed,
                 skip_bad=skip_bad,
                 force=force,
             )
@@ -103,6 +109,8 @@ def nextqa(
     captions: Annotated[Path, typer.Option("--captions", help="Per-second captions: a ZIP or a folder.")],
     dataset: SetName = "nextqa",
     summarise: Annotated[bool, typer.Option("--summarise", help="Let the tool model write the summaries.")] = False,
+    videos: Videos = None,
+    random_seed: DrawSeed = 0,
     skip_bad: SkipBad = False,
     force: options.Force = False,
     data: options.Data = None,
@@ -111,6 +119,8 @@ def nextqa(
     """Import NExT-QA with the trees that its captions make.
 
     Example: videotree import nextqa --questions val.csv --captions captions_1fps.zip
+
+    Example: videotree import nextqa --questions val.csv --captions captions_1fps.zip --videos 150 --dataset nextqa-150
     """
 
     async def work() -> Imported:
@@ -127,6 +137,8 @@ def nextqa(
                 archive,
                 dataset,
                 summariser=summariser,
+                videos=videos,
+                draw_seed=random_seed,
                 skip_bad=skip_bad,
                 force=force,
                 advance=progress.advanced,

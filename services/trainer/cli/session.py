@@ -20,6 +20,7 @@ from services.trainer.use_cases.ports import Services
 
 T = TypeVar("T")
 
+_SAME_COMMAND = "the same command goes on where it can"
 _NOTICED_SECONDS = 0.5
 """By then the end of a child process is known, when it is the cause of a failed call."""
 STORE_ONLY = ("store",)
@@ -35,10 +36,11 @@ class Session:
     addresses: Mapping[str, str]
     stack: EmbeddedStack | None = None
 
-    async def while_serving(self, work: Coroutine[None, None, T]) -> T:
+    async def while_serving(self, work: Coroutine[None, None, T], go_on: str = _SAME_COMMAND) -> T:
         """The result of `work`, which is cancelled as soon as a service of the embedded stack has ended.
 
-        What goes on without that service would count its absence as failed questions. Raises StackFailed then.
+        What goes on without that service would count its absence as failed questions. Raises StackFailed then, which
+        also says how to `go_on`.
         """
         task = asyncio.ensure_future(work)
         if self.stack is None:
@@ -51,6 +53,8 @@ class Session:
             if ended.done():
                 ended.result()
             return task.result()
+        except StackFailed as failure:
+            raise StackFailed(f"{failure}; {go_on}") from failure
         finally:
             task.cancel()
             ended.cancel()

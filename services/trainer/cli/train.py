@@ -21,7 +21,14 @@ from services.trainer.cli.preparing import DEMO_SETTINGS, prepare_sample_seed, p
 from services.trainer.cli.running import Interrupted, people, run_command
 from services.trainer.cli.session import Session, addresses_are_set, chosen_world, load_config, open_session
 from services.trainer.config import TrainerConfig
-from services.trainer.domain.errors import BudgetReached, RunBroken, ServiceFailed, TrainerError, WorkspaceProblem
+from services.trainer.domain.errors import (
+    BudgetReached,
+    RunBroken,
+    ServiceFailed,
+    StackFailed,
+    TrainerError,
+    WorkspaceProblem,
+)
 from services.trainer.domain.records import Run
 from services.trainer.use_cases.open_run import TRAIN_KIND, gather_run, resume_run, start_run
 from services.trainer.use_cases.ports import Services
@@ -158,7 +165,7 @@ async def _run_to_end(work: _Work, *, resuming: bool) -> dict[str, Any]:
     try:
         limits = work.config.budget_limits()
         training = within_budget(limits, meter, lambda check: train_run(run, checkpoint, check))
-        end = await work.session.while_serving(training)
+        end = await work.session.while_serving(training, hint)
         early = ", stopped early" if end.stopped_early else ""
         await run.services.runs.finish(run.workspace, run.run_id, "finished", f"{end.epochs_done} epochs{early}")
         seconds = time.monotonic() - began
@@ -169,6 +176,9 @@ async def _run_to_end(work: _Work, *, resuming: bool) -> dict[str, Any]:
     except BudgetReached as stop:
         await _finish(run, "stopped", str(stop))
         raise BudgetReached(f"{stop}; {hint}") from None
+    except StackFailed as failure:
+        await _finish(run, "failed", str(failure))
+        raise
     except TrainerError as error:
         await _finish(run, "failed", str(error))
         raise RunBroken(f"{error}; {hint}") from error

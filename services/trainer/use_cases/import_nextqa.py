@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 
-from services.questions import Fault, ParsedQuestions
+from services.questions import Fault, Question
 from services.trainer.domain.importing.captions_tree import CaptionFault, captions_tree, parse_captions
 from services.trainer.domain.importing.errors import UnreadableSource
 from services.trainer.domain.importing.gathering import Reading
 from services.trainer.domain.importing.nextqa import parse_nextqa_csv
+from services.trainer.domain.importing.subset import drawn_videos
 from services.trainer.use_cases.import_ports import (
     Advance,
     Captions,
@@ -30,11 +31,13 @@ async def import_nextqa(
     dataset: str,
     *,
     summariser: Summariser | None = None,
+    videos: int | None = None,
+    draw_seed: int = 0,
     skip_bad: bool = False,
     force: bool = False,
     advance: Advance = no_progress,
 ) -> Imported:
-    """Imports the questions and a tree for each video that one of them names.
+    """Imports the questions and a tree for each video that one of them names; of `videos` drawn ones where given.
 
     Everything is read and checked first; trees are written before the questions, so that no question ever names a
     video that isn't there. Summaries are extractive unless a summariser is given. Raises FaultyImport with all faults
@@ -46,15 +49,16 @@ async def import_nextqa(
     refuse_faults(faults, skip_bad=skip_bad)
     if not parsed.questions:
         raise UnreadableSource("there is no question to import")
-    video_ids = _videos_of(parsed)
+    questions = parsed.questions if videos is None else drawn_videos(parsed.questions, videos, draw_seed)
+    video_ids = _videos_of(questions)
     writer = _TreeWriter(library, summariser, force=force)
     await writer.write({video_id: sound_captions[video_id] for video_id in video_ids}, advance)
-    await library.import_questions(dataset, parsed.questions, force=force)
-    return Imported(len(parsed.questions), len(video_ids), faults)
+    await library.import_questions(dataset, questions, force=force)
+    return Imported(len(questions), len(video_ids), faults)
 
 
-def _videos_of(parsed: ParsedQuestions) -> Sequence[str]:
-    return list(dict.fromkeys(question.video_id for question in parsed.questions))
+def _videos_of(questions: Sequence[Question]) -> Sequence[str]:
+    return list(dict.fromkeys(question.video_id for question in questions))
 
 
 def _read_captions(captions: Captions) -> tuple[dict[str, dict[int, str]], list[Fault]]:

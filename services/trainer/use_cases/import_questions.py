@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from services.questions import Fault, ParsedQuestions
 from services.trainer.domain.importing.errors import FaultyImport, UnreadableSource
 from services.trainer.domain.importing.gathering import Reading
+from services.trainer.domain.importing.subset import drawn_videos
 from services.trainer.use_cases.import_ports import Imported, LibraryWriter
 
 
@@ -16,14 +17,16 @@ async def import_questions(
     task_type: str = "",
     text_only: bool = False,
     durations: Collection[str] = (),
+    videos: int | None = None,
+    draw_seed: int = 0,
     skip_bad: bool = False,
     force: bool = False,
 ) -> Imported:
     """Imports what `read` finds under the name `dataset`.
 
     `task_type` is that of questions which name none; `text_only` says that the questions need no video; `durations`
-    keeps only Video-MME's videos of these categories. Raises FaultyImport with all faults unless `skip_bad`, and
-    UnreadableSource where nothing is left to import.
+    keeps only Video-MME's videos of these categories; `videos` keeps the questions of so many drawn ones. Raises
+    FaultyImport with all faults unless `skip_bad`, and UnreadableSource where nothing is left to import.
     """
     known_videos = None if text_only else frozenset(await library.video_ids())
     reading = Reading(known_videos, task_type=task_type, text_only=text_only, durations=tuple(durations))
@@ -31,9 +34,10 @@ async def import_questions(
     refuse_faults(parsed.faults, skip_bad=skip_bad)
     if not parsed.questions:
         raise UnreadableSource("there is no question to import" + _why(parsed.faults))
-    await library.import_questions(dataset, parsed.questions, force=force)
-    videos = {question.video_id for question in parsed.questions if question.video_id}
-    return Imported(len(parsed.questions), len(videos), parsed.faults)
+    questions = parsed.questions if videos is None else drawn_videos(parsed.questions, videos, draw_seed)
+    await library.import_questions(dataset, questions, force=force)
+    named_videos = {question.video_id for question in questions if question.video_id}
+    return Imported(len(questions), len(named_videos), parsed.faults)
 
 
 def refuse_faults(faults: tuple[Fault, ...], *, skip_bad: bool) -> None:

@@ -82,6 +82,14 @@ async def test_evo_5_the_units_that_the_proposer_saw_do_not_judge_its_proposal()
     assert not seen & {row.unit_id for row in decision.evidence}
 
 
+async def test_qua_11_only_counted_pairs_are_committed_since_others_depend_on_arrival() -> None:
+    world = World()
+    await train_in(world)
+    pairs = [pair for each in world.steps.values() for pair in each.quadrants]
+    assert pairs
+    assert [pair.unit_id for pair in pairs] == [row.unit_id for each in world.steps.values() for row in each.evidence]
+
+
 async def test_gat_9_no_test_unit_stands_on_a_ladder() -> None:
     world = World()
     await train_in(world)

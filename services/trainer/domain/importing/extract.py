@@ -126,4 +126,5 @@ def _plain(sentence: str) -> str:
 
 
 def _weight(words: frozenset[str] | set[str], value: Mapping[str, float]) -> float:
-    return sum(value.get(word, 0.0) for word in words)
+    # Exact, so that the order in which a set gives its words, another in each process, decides no tie.
+    return math.fsum(value.get(word, 0.0) for word in words)
