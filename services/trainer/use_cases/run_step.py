@@ -41,7 +41,8 @@ async def run_step(run: TrainingRun, position: Position, state: TrainerState) ->
     types = sorted({unit.task_type for unit in batch})
     proposals = await propose_edits(run, position, state, skills.texts, types, diagnosis.case_packs)
     gate_input = await assemble_gates(run, position, proposals)
-    run.progress.phase("gate", sum(len(spec.ladder) for spec in gate_input.specs), position)
+    if gate_input.specs:
+        run.progress.phase("gate", sum(len(spec.ladder) for spec in gate_input.specs), position)
     judgement = await judge_candidates(run, position, manifest, gate_input)
     facts = StepFacts(
         position=position,
