@@ -108,6 +108,10 @@ class MemoryStore:
         """See `Store.skill_files`."""
         return {"default-strategy.md": "base"}
 
+    async def prompt_files(self, workspace: str, version: str) -> Mapping[str, str]:
+        """See `Store.prompt_files`."""
+        return {}
+
     async def pooled_units(self, workspace: str) -> Mapping[str, PooledUnit]:
         """See `Store.pooled_units`."""
         return self._units

@@ -26,6 +26,7 @@ class InMemoryStore:
 
     def __init__(self, files: Mapping[tuple[str, str], Mapping[str, str]], units: Mapping[str, PooledUnit]) -> None:
         self.files = files
+        self.prompts: Mapping[tuple[str, str], Mapping[str, str]] = {}
         self.units = units
         self.cached: dict[tuple[BaselineKey, str], BaselineRow] = {}
         self.writes: list[int] = []
@@ -34,6 +35,11 @@ class InMemoryStore:
         if (workspace, version) not in self.files:
             raise MissingInStore(f"no skills {version} in {workspace}", status="NOT_FOUND")
         return self.files[workspace, version]
+
+    async def prompt_files(self, workspace: str, version: str) -> Mapping[str, str]:
+        if (workspace, version) not in self.prompts:
+            raise MissingInStore(f"no prompts {version} in {workspace}", status="NOT_FOUND")
+        return self.prompts[workspace, version]
 
     async def pooled_units(self, workspace: str) -> Mapping[str, PooledUnit]:
         if not any(known == workspace for known, _ in self.files):

@@ -45,6 +45,7 @@ def _request(call: ArmCall) -> agent_service_pb2.AnswerQuestionsRequest:
         question_ids=call.question_ids,
         skills=agent_pb2.SkillSet(version=call.skills_version, overrides=call.overrides),
         prompts_version=call.prompts_version,
+        prompt_overrides=call.prompt_overrides,
         run_id=call.run_id,
         salt=call.salt,
         solver=_SOLVERS[call.agent.solver],

@@ -38,9 +38,14 @@ class GrpcStore:
 
     async def skill_files(self, workspace: str, version: str) -> Mapping[str, str]:
         """See `Store.skill_files`."""
-        request = version_service_pb2.GetVersionRequest(
-            workspace=workspace, kind=version_pb2.VERSION_KIND_SKILLS, version=version
-        )
+        return await self._files(workspace, version_pb2.VERSION_KIND_SKILLS, version)
+
+    async def prompt_files(self, workspace: str, version: str) -> Mapping[str, str]:
+        """See `Store.prompt_files`."""
+        return await self._files(workspace, version_pb2.VERSION_KIND_PROMPTS, version)
+
+    async def _files(self, workspace: str, kind: version_pb2.VersionKind.ValueType, version: str) -> Mapping[str, str]:
+        request = version_service_pb2.GetVersionRequest(workspace=workspace, kind=kind, version=version)
         response = await _called(self._versions.GetVersion(request), "store GetVersion")
         return {file.name: file.text for file in response.version.files}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from services.gate.domain.errors import (
     BadRunPrefix,
@@ -22,20 +23,32 @@ from services.skills import slug
 
 GATE_MARK = "_gate_"
 BASE_SALT = "gate-base"
-_SKILL_FILE = re.compile(r"[a-z0-9][a-z0-9._-]*\.md")
+_TARGET_FILE = re.compile(r"[a-z0-9][a-z0-9._-]*\.md")
 SOLVERS = ("tree", "direct")
 SKILL_MODES = ("auto", "manual", "none")
 
 
+class Target(StrEnum):
+    """What a candidate replaces: a skill, which serves one task type, or a prompt, which is in force for all."""
+
+    SKILL = "skill"
+    PROMPT = "prompt"
+
+
 @dataclass(frozen=True, slots=True)
 class TypeSpec:
-    """The gate of one task type: the candidate text of its target file, and the ladder in its declared order."""
+    """The gate of one task type: the candidate text of its target file, and the ladder in its declared order.
+
+    Where `target` is a prompt, `task_type` is the name under which its gate is recorded, and the ladder has units of
+    any type.
+    """
 
     task_type: str
     target_file: str
     candidate_text: str
     ladder: tuple[Unit, ...]
     parameters: GateParameters
+    target: Target = Target.SKILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +123,7 @@ class RoundSpec:
         for index, spec in enumerate(self.types):
             _check_type(spec, f"specs[{index}]")
         _check_disjoint(self.types)
+        _check_alone(self.types)
 
     def arm_run(self, task_type: str, arm: Arm) -> str:
         """The run id under which an arm's predictions are stored."""
@@ -127,7 +141,7 @@ def _check_type(spec: TypeSpec, path: str) -> None:
     for name in ("task_type", "target_file", "candidate_text"):
         if not getattr(spec, name).strip():
             raise InvalidRequest(f"{name} must not be empty", field=f"{path}.{name}")
-    if not _SKILL_FILE.fullmatch(spec.target_file):
+    if not _TARGET_FILE.fullmatch(spec.target_file):
         message = f"target_file must be a file name like action-reasoning.md, got {spec.target_file!r}"
         raise InvalidRequest(message, field=f"{path}.target_file")
     if not spec.ladder:
@@ -153,3 +167,11 @@ def _check_disjoint(types: Sequence[TypeSpec]) -> None:
             message = f"{owner_of_slug[name]!r} and {spec.task_type!r} share the slug {name!r} and so their run ids"
             raise InvalidRequest(message, field=f"specs[{index}].task_type")
         owner_of_file[spec.target_file] = owner_of_slug[name] = spec.task_type
+
+
+def _check_alone(types: Sequence[TypeSpec]) -> None:
+    """A prompt changes every type: accepted beside another candidate, the two were never tested together."""
+    for index, spec in enumerate(types):
+        if spec.target is Target.PROMPT and len(types) > 1:
+            message = f"{spec.target_file} is a prompt, which must be the only candidate of its round"
+            raise InvalidRequest(message, field=f"specs[{index}].target")

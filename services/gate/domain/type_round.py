@@ -23,9 +23,9 @@ from services.skills import text_sha256
 class TypeRound:
     """One type from its first launch to its outcome."""
 
-    def __init__(self, spec: TypeSpec, base_skill_sha256: str, limits: GuardLimits) -> None:
+    def __init__(self, spec: TypeSpec, base_sha256: str, limits: GuardLimits) -> None:
         self.spec = spec
-        self.base_skill_sha256 = base_skill_sha256
+        self._base_sha256 = base_sha256
         self.prefix = Prefix(spec.task_type, [unit.unit_id for unit in spec.ladder], spec.parameters)
         self._guard = Guard(spec.task_type, limits)
         self._cached: set[str] = set()
@@ -94,7 +94,7 @@ class TypeRound:
             base_infra_rate=_ratio(self._faults[Arm.BASE], self._questions[Arm.BASE]),
             cand_infra_rate=_ratio(self._faults[Arm.CAND], self._questions[Arm.CAND]),
             detectable_gain=detectable_gain,
-            base_skill_sha256=self.base_skill_sha256,
+            base_skill_sha256=self._base_sha256,
             cand_skill_sha256=text_sha256(self.spec.candidate_text),
             questions_run=sum(self._questions.values()),
             usage=self._usage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf.duration_pb2 import Duration
 from videotree.gate.v1 import gate_service_pb2, round_pb2
 
-from services.gate.domain.errors import InvalidParameter
+from services.gate.domain.errors import InvalidParameter, InvalidRequest
 from services.gate.domain.evidence import e_value
 from services.gate.domain.guard import GuardLimits
 from services.gate.domain.prefix import EvidenceRow
@@ -18,12 +18,17 @@ from services.gate.domain.round_events import (
     TypeOutcome,
     VerdictFrozen,
 )
-from services.gate.domain.round_spec import AgentOptions, RoundOptions, RoundSpec, TypeSpec
+from services.gate.domain.round_spec import AgentOptions, RoundOptions, RoundSpec, Target, TypeSpec
 from services.gate.domain.unit_result import Arm, ArmResult
 from services.gate.domain.verdict import GateParameters
 from services.gate.rpc.translate_verdict import parameters_from, verdict_to
 from services.questions import Unit
 
+_TARGETS = {
+    round_pb2.GATE_TARGET_UNSPECIFIED: Target.SKILL,
+    round_pb2.GATE_TARGET_SKILL: Target.SKILL,
+    round_pb2.GATE_TARGET_PROMPT: Target.PROMPT,
+}
 _ARMS = {Arm.BASE: round_pb2.ARM_BASE, Arm.CAND: round_pb2.ARM_CAND}
 _RESULTS = {
     ArmResult.RIGHT: round_pb2.ARM_RESULT_RIGHT,
@@ -52,12 +57,15 @@ def round_spec_from(
 
 
 def _type_from(spec: round_pb2.GateSpec, defaults: GateParameters, path: str) -> TypeSpec:
+    if spec.target not in _TARGETS:
+        raise InvalidRequest(f"target has no value {spec.target}", field=f"{path}.target")
     return TypeSpec(
         task_type=spec.task_type,
         target_file=spec.target_file,
         candidate_text=spec.candidate_text,
         ladder=tuple(Unit(unit.unit_id, spec.task_type, tuple(unit.question_ids)) for unit in spec.ladder),
         parameters=parameters_from(spec.parameters, defaults, f"{path}.parameters"),
+        target=_TARGETS[spec.target],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from services.gate.domain.round_events import Usage
@@ -15,8 +15,8 @@ from services.gate.domain.unit_result import QuestionResult
 class ArmCall:
     """One arm of one unit to be answered.
 
-    `overrides` replace files of `skills_version`; `salt` None is no salt. At most `concurrency` of the questions may be
-    worked on at once: the slots that the arm holds.
+    `overrides` replace files of `skills_version`, `prompt_overrides` those of `prompts_version`; `salt` None is no
+    salt. At most `concurrency` of the questions may be worked on at once: the slots that the arm holds.
     """
 
     workspace: str
@@ -29,6 +29,7 @@ class ArmCall:
     salt: str | None
     agent: AgentOptions
     concurrency: int
+    prompt_overrides: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,10 @@ class Store(Protocol):
 
     async def skill_files(self, workspace: str, version: str) -> Mapping[str, str]:
         """The texts of a skills version by file name."""
+        ...
+
+    async def prompt_files(self, workspace: str, version: str) -> Mapping[str, str]:
+        """The texts of a prompts version by file name."""
         ...
 
     async def pooled_units(self, workspace: str) -> Mapping[str, PooledUnit]:

@@ -10,10 +10,11 @@ from services.gate.domain.errors import InvalidRequest, arm_failure
 from services.gate.domain.ladder import require_known
 from services.gate.domain.power import smallest_confirmed_gain
 from services.gate.domain.round_events import Event, RoundOutcome
-from services.gate.domain.round_spec import RoundSpec, TypeSpec
+from services.gate.domain.round_spec import RoundSpec, Target, TypeSpec
 from services.gate.domain.type_round import TypeRound
 from services.gate.domain.unit_result import Arm, ArmResult
 from services.gate.use_cases.baseline_writer import BaselineWriter
+from services.gate.use_cases.bases import base_text, baseline_keys
 from services.gate.use_cases.launch_queue import Launch, LaunchQueue
 from services.gate.use_cases.ports import (
     ArmAnswers,
@@ -25,7 +26,7 @@ from services.gate.use_cases.ports import (
     Store,
 )
 from services.gate.use_cases.schedule import Scheduler
-from services.skills import skill_file, text_sha256
+from services.skills import text_sha256
 
 Emit = Callable[[Event], None]
 Clock = Callable[[], float]
@@ -50,14 +51,24 @@ class ValidateSkills:
         units = await self._store.pooled_units(spec.workspace)
         for index, type_spec in enumerate(spec.types):
             _check_ladder(type_spec, units, f"specs[{index}].ladder")
-        types = [TypeRound(type_spec, _base_sha256(type_spec, files), spec.options.guard) for type_spec in spec.types]
-        running = _Round(spec, types, self._inference, self._store, lambda: self._clock() - started, emit)
+        prompts = await self._prompts(spec)
+        types = [
+            TypeRound(one, text_sha256(base_text(one, files, prompts, f"specs[{index}]")), spec.options.guard)
+            for index, one in enumerate(spec.types)
+        ]
+        keys = baseline_keys(spec, units, files)
+        running = _Round(spec, types, keys, self._inference, self._store, lambda: self._clock() - started, emit)
         await running.run()
         elapsed = self._clock() - started
         gains = await asyncio.to_thread(_detectable_gains, spec.types)
         outcomes = [one.outcome(elapsed, gain) for one, gain in zip(types, gains, strict=True)]
         outcomes.sort(key=lambda outcome: outcome.task_type)
         return RoundOutcome(tuple(outcomes), elapsed, running.peak_in_flight)
+
+    async def _prompts(self, spec: RoundSpec) -> Mapping[str, str]:
+        if all(one.target is Target.SKILL for one in spec.types):
+            return {}
+        return await self._store.prompt_files(spec.workspace, spec.prompts_version)
 
 
 def _detectable_gains(types: Sequence[TypeSpec]) -> list[float | None]:
@@ -68,10 +79,18 @@ class _Round:
     """The moving parts of one round: queue, slots, types and the writer of fresh base results."""
 
     def __init__(
-        self, spec: RoundSpec, types: list[TypeRound], inference: Inference, store: Store, elapsed: Clock, emit: Emit
+        self,
+        spec: RoundSpec,
+        types: list[TypeRound],
+        keys: Mapping[str, BaselineKey],
+        inference: Inference,
+        store: Store,
+        elapsed: Clock,
+        emit: Emit,
     ) -> None:
         self._spec = spec
         self._types = types
+        self._keys = keys
         self._inference = inference
         self._store = store
         self._elapsed = elapsed
@@ -100,7 +119,12 @@ class _Round:
             raise _first(failures) from failures
 
     async def _take_cached(self, one: TypeRound) -> None:
-        known = await self._store.cached_results(self._key(one), [unit.unit_id for unit in one.spec.ladder])
+        asked: dict[BaselineKey, list[str]] = {}
+        for unit in one.spec.ladder:
+            asked.setdefault(self._keys[unit.unit_id], []).append(unit.unit_id)
+        known: dict[str, bool] = {}
+        for key, unit_ids in asked.items():
+            known |= await self._store.cached_results(key, unit_ids)
         for rank, unit in enumerate(one.spec.ladder):
             if unit.unit_id in known:
                 self._emit(one.take_cached(rank, known[unit.unit_id]))
@@ -119,12 +143,15 @@ class _Round:
     def _call(self, type_spec: TypeSpec, question_ids: tuple[str, ...], arm: Arm) -> ArmCall:
         spec, run_id = self._spec, self._spec.arm_run(type_spec.task_type, arm)
         base = arm is Arm.BASE
+        candidate = {} if base else {type_spec.target_file: type_spec.candidate_text}
+        is_prompt = type_spec.target is Target.PROMPT
         return ArmCall(
             workspace=spec.workspace,
             dataset=spec.dataset,
             question_ids=question_ids,
             skills_version=spec.skills_version,
-            overrides={} if base else {type_spec.target_file: type_spec.candidate_text},
+            overrides={} if is_prompt else candidate,
+            prompt_overrides=candidate if is_prompt else {},
             prompts_version=spec.prompts_version,
             run_id=run_id,
             salt=spec.options.base_salt if base else run_id,
@@ -148,11 +175,7 @@ class _Round:
 
     def _cache(self, one: TypeRound, rank: int, result: ArmResult) -> None:
         unit_id, run_id = one.spec.ladder[rank].unit_id, self._spec.arm_run(one.spec.task_type, Arm.BASE)
-        self._writer.add(BaselineRow(self._key(one), unit_id, result is ArmResult.RIGHT, run_id))
-
-    def _key(self, one: TypeRound) -> BaselineKey:
-        spec = self._spec
-        return BaselineKey(spec.workspace, one.spec.task_type, one.base_skill_sha256, spec.prompts_version)
+        self._writer.add(BaselineRow(self._keys[unit_id], unit_id, result is ArmResult.RIGHT, run_id))
 
 
 def _check_ladder(spec: TypeSpec, units: Mapping[str, PooledUnit], field: str) -> None:
@@ -161,20 +184,12 @@ def _check_ladder(spec: TypeSpec, units: Mapping[str, PooledUnit], field: str) -
         pooled = units[unit.unit_id]
         if pooled.held_out:
             raise InvalidRequest(f"unit {unit.unit_id!r} is held out for the test", field=f"{field}[{rank}].unit_id")
-        if pooled.task_type != spec.task_type:
+        if spec.target is Target.SKILL and pooled.task_type != spec.task_type:
             message = f"unit {unit.unit_id!r} is of type {pooled.task_type!r}, not {spec.task_type!r}"
             raise InvalidRequest(message, field=f"{field}[{rank}].unit_id")
         if sorted(pooled.question_ids) != sorted(unit.question_ids):
             message = f"unit {unit.unit_id!r} has the questions {', '.join(sorted(pooled.question_ids))}"
             raise InvalidRequest(message, field=f"{field}[{rank}].question_ids")
-
-
-def _base_sha256(spec: TypeSpec, files: Mapping[str, str]) -> str:
-    serving = skill_file(spec.task_type, files)
-    if serving not in files:
-        message = f"the skills version has neither a file for {spec.task_type!r} nor {serving}"
-        raise InvalidRequest(message, field="skills_version")
-    return text_sha256(files[serving])
 
 
 def _first(failures: BaseExceptionGroup) -> BaseException:

@@ -71,6 +71,15 @@ async def test_each_question_has_exactly_one_result(opened: Opened) -> None:
     assert answers.usage.tokens > 0
 
 
+async def test_evo_12_overrides_of_skills_and_of_prompts_go_their_own_ways() -> None:
+    agent = FakeAgent(lambda request, question_id: Neighbour().answer(question_id))
+    async with local_channel("inference", agent_parts(agent)) as channel:
+        await GrpcInference(channel).answer(replace(CALL, prompt_overrides={"agent.system.md": "You answer."}))
+    (request,) = agent.requests
+    assert dict(request.skills.overrides) == {"a.md": "new"}
+    assert dict(request.prompt_overrides) == {"agent.system.md": "You answer."}
+
+
 async def test_cancelling_the_call_cancels_the_work(opened: Opened) -> None:
     neighbour = Neighbour()
     neighbour.hold.clear()

@@ -18,6 +18,7 @@ from tests.fakes.gate_fakes import InMemoryStore
 from tests.fakes.store_client import disk_store_parts, store_client
 
 FILES = {"action-reasoning.md": "look\n", "default-strategy.md": "search\n"}
+PROMPTS = {"agent.system.md": "You answer.\n"}
 UNITS = {
     "u1": PooledUnit(TYPE, ("q-u1",), False),
     "u2": PooledUnit(TYPE, ("q-u2",), False),
@@ -38,7 +39,9 @@ async def real_store(root: Path) -> AsyncIterator[GrpcStore]:
 @pytest.fixture(params=["memory", "disk"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
-        yield InMemoryStore({(WORKSPACE, "v1"): FILES}, UNITS)
+        held = InMemoryStore({(WORKSPACE, "v1"): FILES}, UNITS)
+        held.prompts = {(WORKSPACE, "v1"): PROMPTS}
+        yield held
     else:
         async with real_store(tmp_path / "data") as connected:
             yield connected
@@ -52,6 +55,10 @@ async def test_skill_files_are_those_of_the_version(store: Store) -> None:
     assert dict(await store.skill_files(WORKSPACE, "v1")) == FILES
 
 
+async def test_evo_12_prompt_files_are_those_of_the_version(store: Store) -> None:
+    assert dict(await store.prompt_files(WORKSPACE, "v1")) == PROMPTS
+
+
 async def test_units_come_with_type_questions_and_whether_they_are_held_out(store: Store) -> None:
     assert dict(await store.pooled_units(WORKSPACE)) == UNITS
 
@@ -60,6 +67,7 @@ async def test_what_is_missing_is_told_apart(store: Store) -> None:
     for asked in (
         store.skill_files(WORKSPACE, "v9"),
         store.skill_files("nowhere", "v1"),
+        store.prompt_files(WORKSPACE, "v9"),
         store.pooled_units("nowhere"),
     ):
         with pytest.raises(MissingInStore):
