@@ -10,17 +10,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import heapq
-import json
 import random
-import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import uvloop
 
 from bench.gate_neighbours import Latencies, MemoryInference, MemoryStore, agent_process, round_of
+from bench.record import RESULTS, Figure, at_least, at_most, shown, table, write
 from services.gate.adapters.inference_client import GrpcInference
 from services.gate.domain.evidence import Evidence
 from services.gate.domain.power import smallest_confirmed_gain
@@ -33,22 +31,10 @@ from services.gate.use_cases.ports import ArmAnswers, ArmCall, Inference
 from services.gate.use_cases.validate_skills import ValidateSkills
 from services.runtime.channels import ClientCredentials, open_channel
 
-RESULTS = Path(__file__).parent / "results"
 NEVER_STOPS = GateParameters(e_confirm=1e300, lambda_dir=-1e9, delta_min=0.0, w_net_min=0, e_provisional=1 + 1e-9)
 WIDTH = 32
 SEEDS = range(1, 6)
 MIB = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure and the bar it is held against."""
-
-    name: str
-    value: float
-    unit: str
-    bar: str
-    meets: bool
 
 
 async def timed(inference: Inference, spec: RoundSpec) -> tuple[float, float]:
@@ -93,30 +79,29 @@ async def wall_clock() -> list[Figure]:
         ideals.append(greedy(run.seconds))
         runs.append(run)
     serial = await asyncio.gather(*(serial_blocks(run, run.pairs()) for run in runs))
-    to_bound = statistics.median(wall / bound for wall, bound in zip(walls, bounds, strict=True))
-    to_ideal = statistics.median(wall / ideal for wall, ideal in zip(walls, ideals, strict=True))
-    speed = statistics.median(slow / wall for slow, wall in zip(serial, walls, strict=True))
     return [
-        Figure("makespan / lower bound", to_bound, "x", "<= 1.05", to_bound <= 1.05),
-        Figure("makespan / ideal in this order", to_ideal, "x", "<= 1.02", to_ideal <= 1.02),
-        Figure("serial blocks / makespan", speed, "x", ">= 6", speed >= 6),
+        at_most("makespan / lower bound", ratios(walls, bounds), "x", 1.05),
+        at_most("makespan / ideal in this order", ratios(walls, ideals), "x", 1.02),
+        at_least("serial blocks / makespan", ratios(serial, walls), "x", 6),
     ]
+
+
+def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
+    """Pair by pair."""
+    return [above / below for above, below in zip(numerators, denominators, strict=True)]
 
 
 async def own_cost() -> list[Figure]:
     """QUA-2: CPU of the gate's process an arm, alone and with one gRPC call an arm to a process of its own."""
     spec = round_of(types=8, length=60, options=RoundOptions(concurrency=WIDTH))
     arms = 2 * 8 * 60
-    alone = statistics.median([(await timed(MemoryInference(), spec))[1] for _ in range(7)]) / arms
+    alone = [(await timed(MemoryInference(), spec))[1] / arms * 1e3 for _ in range(7)]
     with agent_process() as address:
         async with open_channel(address, ClientCredentials()) as channel:
             inference = GrpcInference(channel)
             await timed(inference, spec)
-            remote = statistics.median([(await timed(inference, spec))[1] for _ in range(7)]) / arms
-    return [
-        Figure("own CPU an arm", alone * 1e3, "ms", "<= 0.2", alone <= 2e-4),
-        Figure("CPU an arm with its gRPC call", remote * 1e3, "ms", "(shown)", True),
-    ]
+            remote = [(await timed(inference, spec))[1] / arms * 1e3 for _ in range(7)]
+    return [at_most("own CPU an arm", alone, "ms", 0.2), shown("CPU an arm with its gRPC call", remote, "ms")]
 
 
 async def pending_memory() -> list[Figure]:
@@ -130,7 +115,7 @@ async def pending_memory() -> list[Figure]:
     added = (resident_bytes() - before) / MIB
     running.cancel()
     await asyncio.wait({running})
-    return [Figure("100,000 pending arms", added, "MiB", "<= 100", added <= 100)]
+    return [at_most("100,000 pending arms", added, "MiB", 100)]
 
 
 class Held:
@@ -175,15 +160,15 @@ def decide(length: int) -> float:
 
 def statistics_figures() -> list[Figure]:
     """QUA-4."""
-    decision = min(decide(100_000) for _ in range(3))
-    unit = min(consume(100_000) for _ in range(3))
+    decisions = [decide(100_000) * 1e6 for _ in range(3)]
+    ladders = [consume(100_000) * 100_000 for _ in range(3)]
     started = time.perf_counter()
     simulate(FlipRates(0.2, 0.1), 60, 20_000, 1, GateParameters())
     simulated = time.perf_counter() - started
     return [
-        Figure("one decision in consumption", decision * 1e6, "us", "<= 5", decision <= 5e-6),
-        Figure("a ladder of 100,000 units", unit * 100_000, "s", "<= 1", unit <= 1e-5),
-        Figure("20,000 gates of 60 units", simulated, "s", "<= 5", simulated <= 5),
+        at_most("one decision in consumption", decisions, "us", 5),
+        at_most("a ladder of 100,000 units", ladders, "s", 1),
+        at_most("20,000 gates of 60 units", simulated, "s", 5),
     ]
 
 
@@ -197,13 +182,7 @@ async def scale() -> tuple[list[Figure], Mapping[str, Mapping[int, float]]]:
         smallest_confirmed_gain(size, NEVER_STOPS)  # once a length and set of parameters, not once a unit
         rounds[size] = (await timed(MemoryInference(), spec))[1] / size * 1e6
     figures = [
-        Figure(
-            f"{name}: cost a unit, 100,000 / 1,000",
-            series[100_000] / series[1_000],
-            "x",
-            "<= 1.5",
-            series[100_000] <= 1.5 * series[1_000],
-        )
+        at_most(f"{name}: cost a unit, 100,000 / 1,000", series[100_000] / series[1_000], "x", 1.5)
         for name, series in (("consumption", consumption), ("round", rounds))
     ]
     return figures, {"consumption": consumption, "round": rounds}
@@ -227,13 +206,9 @@ def plot(series: Mapping[str, Mapping[int, float]], path: Path) -> None:
 def main() -> None:
     """Measure, print, write."""
     figures, series = uvloop.run(measure())
-    RESULTS.mkdir(exist_ok=True)
-    rows = [asdict(figure) for figure in figures]
-    (RESULTS / "gate.json").write_text(json.dumps({"figures": rows, "microseconds_a_unit": series}, indent=2) + "\n")
+    print(table(figures))
+    write("gate", __doc__ or "", figures, {"microseconds_a_unit": series})
     plot(series, RESULTS / "gate-scale.svg")
-    for figure in figures:
-        verdict = "ok" if figure.meets else "MISSED"
-        print(f"{figure.name:42} {figure.value:10.3f} {figure.unit:4} {figure.bar:10} {verdict}")
 
 
 async def measure() -> tuple[list[Figure], Mapping[str, Mapping[int, float]]]:

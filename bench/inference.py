@@ -1,9 +1,10 @@
 """The governed call's figures (QUA-1), beside LiteLLM's proxy where it is installed.
 
-    make bench-inference            # or: python -m bench.inference [--seconds 4]
+    python -m bench.inference [--seconds 1.5]
 
-One worker each, the same upstream, the same machine, one after the other; ratios count, not the times. LiteLLM lives
-in a virtual environment of its own: `python -m venv build/litellm && build/litellm/bin/pip install 'litellm[proxy]'`.
+One worker each, the same upstream, the same machine; all are up at once and take turns, so that ratios count and not
+the machine's mood; medians of three turns. Without LiteLLM only the added latency is measured. LiteLLM lives in a
+virtual environment of its own: `python -m venv build/litellm && build/litellm/bin/pip install 'litellm[proxy]'`.
 Prints a table and writes `bench/results/inference.json`.
 """
 
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,20 +31,23 @@ from videotree.inference.v1 import chat_pb2
 from videotree.inference.v1 import model_service_pb2 as pb
 from videotree.inference.v1.model_service_pb2_grpc import ModelServiceStub
 
+from bench.record import Figure, at_most, median_with_spread, shown, table, write
 from services.runtime.channels import ClientCredentials, open_channel
 from services.runtime.testing import free_port
 
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results"
 LITELLM = ROOT / "build" / "litellm" / "bin" / "litellm"
 WIDTHS = (1, 16, 64)
+KINDS = ("unary", "stream", "hit")
+TURNS = 3
 PROMPT = "You are an agent that looks at a video tree. " * 20
 
 Call = Callable[[int], Awaitable[None]]
+Calls = Mapping[str, Call]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Run:
     """One measured run: calls a second and the latencies' percentiles in milliseconds."""
 
     system: str
@@ -55,7 +59,7 @@ class Figure:
     calls: int
 
 
-async def measured(system: str, kind: str, width: int, call: Call, seconds: float) -> Figure:
+async def measured(system: str, kind: str, width: int, call: Call, seconds: float) -> Run:
     """`call` in `width` tasks for `seconds`, after a tenth of that to warm up."""
     numbers = itertools.count()
     times: list[float] = []
@@ -72,10 +76,10 @@ async def measured(system: str, kind: str, width: int, call: Call, seconds: floa
     took = time.perf_counter() - start
     times.sort()
     p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
-    figure = Figure(system, kind, width, len(times) / took, statistics.median(times) * 1000, p99 * 1000, len(times))
-    print(f"{system:12} {kind:8} c={width:<3} {figure.calls_per_second:9.1f}/s  p50 {figure.p50_ms:8.2f} ms  "
-          f"p99 {figure.p99_ms:8.2f} ms", flush=True)  # fmt: skip
-    return figure
+    run = Run(system, kind, width, len(times) / took, statistics.median(times) * 1000, p99 * 1000, len(times))
+    print(f"{system:12} {kind:8} c={width:<3} {run.calls_per_second:9.1f}/s  p50 {run.p50_ms:8.2f} ms  "
+          f"p99 {run.p99_ms:8.2f} ms", flush=True)  # fmt: skip
+    return run
 
 
 @contextlib.contextmanager
@@ -130,14 +134,15 @@ async def http_calls(url: str) -> AsyncIterator[Callable[[str, bool], Callable[[
         yield make
 
 
-async def direct(upstream: int, seconds: float) -> list[Figure]:
+@contextlib.asynccontextmanager
+async def direct(upstream: int) -> AsyncIterator[Calls]:
     """The upstream alone, with the same HTTP library as client."""
     async with http_calls(f"http://127.0.0.1:{upstream}/v1/chat/completions") as make:
-        runs = (("unary", make("m", False)), ("stream", make("stream20", True)))
-        return [await measured("direct", kind, width, call, seconds) for kind, call in runs for width in WIDTHS]
+        yield {"unary": make("m", False), "stream": make("stream20", True)}
 
 
-async def governed(upstream: int, seconds: float) -> list[Figure]:
+@contextlib.asynccontextmanager
+async def governed(upstream: int) -> AsyncIterator[Calls]:
     """This project's service over gRPC: cache off, 20-chunk streams, and hits of the disk cache."""
     port = free_port()
     with tempfile.TemporaryDirectory() as directory, process(
@@ -149,8 +154,7 @@ async def governed(upstream: int, seconds: float) -> list[Figure]:
         async with open_channel(f"127.0.0.1:{port}", ClientCredentials()) as channel:
             await asyncio.wait_for(channel.channel_ready(), 60)
             stub = ModelServiceStub(channel)
-            runs = (("unary", _unary(stub)), ("stream", _stream(stub)), ("hit", _hit(stub)))
-            return [await measured("videotree", kind, width, call, seconds) for kind, call in runs for width in WIDTHS]
+            yield {"unary": _unary(stub), "stream": _stream(stub), "hit": _hit(stub)}
 
 
 def _chat_call(number: int, role: chat_pb2.Role, mode: chat_pb2.CacheMode) -> chat_pb2.ChatCall:
@@ -187,27 +191,24 @@ def _hit(stub: ModelServiceStub) -> Call:
     return call
 
 
-async def litellm(upstream: int, seconds: float) -> list[Figure]:
-    """LiteLLM's proxy with one worker: cache off, 20-chunk streams, then hits of its in-memory cache."""
-    figures: list[Figure] = []
-    for cached in (False, True):
-        port = free_port()
-        with tempfile.TemporaryDirectory() as directory:
-            config = Path(directory) / "config.yaml"
-            config.write_text(json.dumps(_litellm_config(upstream, cached)))
-            with process(
-                str(LITELLM), "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--num_workers", "1",
-                LITELLM_LOG="ERROR", LITELLM_MASTER_KEY="sk-bench", LITELLM_LOCAL_MODEL_COST_MAP="True",
-            ):  # fmt: skip
-                await answers(f"http://127.0.0.1:{port}/health/liveliness")
-                async with http_calls(f"http://127.0.0.1:{port}/v1/chat/completions") as make:
-                    runs = [("unary", make("m", False)), ("stream", make("stream20", True))]
-                    if cached:
-                        plain = make("m", False)
-                        runs = [("hit", lambda number, plain=plain: plain(number % 50))]
-                    for kind, call in runs:
-                        figures += [await measured("litellm", kind, width, call, seconds) for width in WIDTHS]
-    return figures
+@contextlib.asynccontextmanager
+async def litellm(upstream: int, *, cached: bool) -> AsyncIterator[Calls]:
+    """LiteLLM's proxy with one worker: cache off and 20-chunk streams, or hits of its in-memory cache."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as directory:
+        config = Path(directory) / "config.yaml"
+        config.write_text(json.dumps(_litellm_config(upstream, cached)))
+        with process(
+            str(LITELLM), "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--num_workers", "1",
+            LITELLM_LOG="ERROR", LITELLM_MASTER_KEY="sk-bench", LITELLM_LOCAL_MODEL_COST_MAP="True",
+        ):  # fmt: skip
+            await answers(f"http://127.0.0.1:{port}/health/liveliness")
+            async with http_calls(f"http://127.0.0.1:{port}/v1/chat/completions") as make:
+                plain = make("m", False)
+                if cached:
+                    yield {"hit": lambda number: plain(number % 50)}
+                else:
+                    yield {"unary": plain, "stream": make("stream20", True)}
 
 
 def _litellm_config(upstream: int, cached: bool) -> dict[str, object]:
@@ -222,48 +223,79 @@ def _litellm_config(upstream: int, cached: bool) -> dict[str, object]:
     return {"model_list": models, "litellm_settings": settings}
 
 
-def bars(figures: list[Figure]) -> list[dict[str, object]]:
-    """QUA-1's bars and what was measured; those against LiteLLM only where it ran."""
-    by = {(f.system, f.kind, f.width): f for f in figures}
-    added = by["videotree", "unary", 1].p50_ms - by["direct", "unary", 1].p50_ms
-    found = [_bar("added latency p50 at c=1", added, "ms", "<= 1.5", added <= 1.5)]
+async def turns(systems: Mapping[str, Calls], seconds: float) -> list[Run]:
+    """Every kind of call at every width, the systems taking turns."""
+    return [
+        await measured(system, kind, width, calls[kind], seconds)
+        for kind in KINDS
+        for width in WIDTHS
+        for _ in range(TURNS)
+        for system, calls in systems.items()
+        if kind in calls
+    ]
+
+
+def figures_of(runs: Sequence[Run]) -> list[Figure]:
+    """QUA-1's targets and what was measured; those against LiteLLM only where it ran."""
+    latencies = _added_latencies(runs)
+    figures = [at_most("added latency p50 at c=1", latencies, "ms", 1.5)]
     for kind, least in (("unary", 20), ("hit", 8), ("stream", 10)):
-        peer = by.get(("litellm", kind, 16))
-        if peer is not None:
-            ratio = by["videotree", kind, 16].calls_per_second / peer.calls_per_second
-            found.append(_bar(f"{kind} throughput at c=16 to LiteLLM's", ratio, "x", f">= {least}", ratio >= least))
-    return found
+        rate, spread = median_with_spread(_rates(runs, "videotree", kind))
+        what = f"{kind} throughput at c=16"
+        if peers := _rates(runs, "litellm", kind):
+            peer = statistics.median(peers)
+            met, target = rate / peer >= least, f"ratio >= {least}"
+            figures.append(Figure(what, rate, "calls/s", target, met, "LiteLLM:", peer, rate / peer, spread))
+        else:
+            figures.append(shown(f"{what} (no LiteLLM here)", _rates(runs, "videotree", kind), "calls/s"))
+    return figures
 
 
-def _bar(name: str, value: float, unit: str, bar: str, meets: bool) -> dict[str, object]:
-    return {"name": name, "value": round(value, 3), "unit": unit, "bar": bar, "meets": meets}
+def _rates(runs: Sequence[Run], system: str, kind: str) -> list[float]:
+    return [run.calls_per_second for run in runs if (run.system, run.kind, run.width) == (system, kind, 16)]
+
+
+def _added_latencies(runs: Sequence[Run]) -> list[float]:
+    ours, alone = (
+        [run.p50_ms for run in runs if (run.system, run.kind, run.width) == (system, "unary", 1)]
+        for system in ("videotree", "direct")
+    )
+    return [through - straight for through, straight in zip(ours, alone, strict=True)]
 
 
 async def run(seconds: float) -> None:
     """Measure, print and write."""
     upstream = free_port()
-    with process(sys.executable, "-m", "bench.inference_upstream", str(upstream)):
+    async with contextlib.AsyncExitStack() as up:
+        up.enter_context(process(sys.executable, "-m", "bench.inference_upstream", str(upstream)))
         await answers(f"http://127.0.0.1:{upstream}/")
-        figures = await direct(upstream, seconds)
-        figures += await governed(upstream, seconds)
+        systems = {
+            "direct": await up.enter_async_context(direct(upstream)),
+            "videotree": await up.enter_async_context(governed(upstream)),
+        }
         if LITELLM.exists():
-            figures += await litellm(upstream, seconds)
+            systems["litellm"] = {
+                **await up.enter_async_context(litellm(upstream, cached=False)),
+                **await up.enter_async_context(litellm(upstream, cached=True)),
+            }
         else:
             print(f"LiteLLM is not measured: no {LITELLM.relative_to(ROOT)}")
-    found = bars(figures)
-    for bar in found:
-        print(
-            f"{bar['name']:45} {bar['value']:>10} {bar['unit']:3} {bar['bar']:8} {'ok' if bar['meets'] else 'MISSED'}"
-        )
-    RESULTS.mkdir(exist_ok=True)
-    text = json.dumps({"bars": found, "figures": [asdict(figure) for figure in figures]}, indent=1)
-    (RESULTS / "inference.json").write_text(text + "\n")
+        runs = await turns(systems, seconds)
+    figures = figures_of(runs)
+    print(table(figures))
+    peer = {"litellm": _litellm_version()} if "litellm" in systems else {}
+    write("inference", __doc__ or "", figures, {**peer, "runs": [asdict(run) for run in runs]})
+
+
+def _litellm_version() -> str:
+    found = next(LITELLM.parents[1].glob("lib/*/site-packages/litellm-*.dist-info"))
+    return found.name.removesuffix(".dist-info").removeprefix("litellm-")
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4.0, help="length of each run")
+    parser.add_argument("--seconds", type=float, default=1.5, help="length of each turn")
     uvloop.run(run(parser.parse_args().seconds))
 
 

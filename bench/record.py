@@ -50,6 +50,12 @@ def at_most(what: str, values: float | Sequence[float], unit: str, limit: float)
     return Figure(what, value, unit, f"<= {limit:g} {unit}".rstrip(), value <= limit, spread=spread)
 
 
+def at_least(what: str, values: float | Sequence[float], unit: str, limit: float) -> Figure:
+    """A figure that is good when it is large; of several runs the median counts."""
+    value, spread = (values, None) if isinstance(values, int | float) else median_with_spread(values)
+    return Figure(what, value, unit, f">= {limit:g} {unit}".rstrip(), value >= limit, spread=spread)
+
+
 def shown(what: str, values: float | Sequence[float], unit: str) -> Figure:
     """A figure without a target."""
     value, spread = (values, None) if isinstance(values, int | float) else median_with_spread(values)

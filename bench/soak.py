@@ -1,0 +1,220 @@
+"""Mixed load for an hour: the resident memory of each service must stay flat (QUA-15).
+
+    python -m bench.soak [--minutes 60] [--warm-up 10]
+
+The embedded stack on free ports of loopback, with the bundled sample and the simulated model. Trainings of the sample
+follow one another in one workspace, each a process of its own; beside them, at a bounded rate, model calls (new ones,
+repeated ones, some cancelled), reads of the store, simulated gates and edits. Memory is sampled every five seconds.
+Flat means: the median of the last tenth of the time after the warm-up is at most 5% above that of its first tenth.
+Writes `bench/results/soak.json` and `bench/results/soak.svg`. Not part of `make bench`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+import grpc
+import uvloop
+from videotree.evolver.v1 import edit_pb2, evolver_service_pb2, evolver_service_pb2_grpc
+from videotree.gate.v1 import gate_service_pb2, gate_service_pb2_grpc
+from videotree.inference.v1 import chat_pb2, model_service_pb2, model_service_pb2_grpc
+from videotree.store.v1 import library_service_pb2, library_service_pb2_grpc
+
+from bench.children import ROOT, python_child, resident_mib
+from bench.record import RESULTS, Figure, shown, table, write
+from services.runtime.channels import ClientCredentials, open_channel
+from services.trainer.adapters.embedded_stack import EmbeddedStack, StackOptions, start_stack
+
+SAMPLE_SECONDS = 5.0
+PAUSE_SECONDS = 0.05
+FLAT = 0.05
+_SKILL = "---\nname: a\ndescription: b\n---\nLook twice at each event, and name the scene that shows it.\n"
+
+Samples = dict[str, list[tuple[float, float]]]
+
+
+async def soak(minutes: float) -> tuple[Samples, dict[str, int]]:
+    """Memory in MiB of each process by seconds since the start, and how often each piece of the load was done."""
+    counts = {"trainings": 0, "chats": 0, "cancelled chats": 0, "reads": 0, "simulated gates": 0, "edits": 0}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        stack = await start_stack(StackOptions(folder / "data", ROOT / "examples" / "sample" / "world.toml"))
+        try:
+            return await _under_load(stack, folder, time.monotonic() + minutes * 60, counts), counts
+        finally:
+            await stack.stop()
+
+
+async def _under_load(stack: EmbeddedStack, folder: Path, until: float, counts: dict[str, int]) -> Samples:
+    samples: Samples = {child.name: [] for child in stack.children}
+    async with contextlib.AsyncExitStack() as channels:
+        opened = {
+            name: await channels.enter_async_context(open_channel(address, ClientCredentials()))
+            for name, address in stack.addresses.items()
+        }
+        works = [
+            _trainings(stack, folder, until, counts),
+            _again(until, _chats(opened["inference"], counts)),
+            _again(until, _reads(opened["store"], counts)),
+            _again(until, _gates(opened["gate"], counts)),
+            _again(until, _edits(opened["evolver"], counts)),
+            _sample(stack, until, samples),
+        ]
+        await asyncio.gather(*works)
+    return samples
+
+
+async def _sample(stack: EmbeddedStack, until: float, samples: Samples) -> None:
+    began = time.monotonic()
+    while time.monotonic() < until:
+        for child in stack.children:
+            child.require_alive()
+            samples[child.name].append((time.monotonic() - began, resident_mib(child.pid)))
+        await asyncio.sleep(SAMPLE_SECONDS)
+
+
+async def _trainings(stack: EmbeddedStack, folder: Path, until: float, counts: dict[str, int]) -> None:
+    """One training after the other; the last one is ended when the time is over."""
+    addresses = {f"VIDEOTREE_{name.upper()}_ADDRESS": address for name, address in stack.addresses.items()}
+    for number in itertools.count(1):
+        command = ("train", "--demo", "--workspace", "soak", "--run-id", f"soak-{number}")
+        async with python_child("services.trainer.main", *command, folder=folder, environment=addresses) as process:
+            with contextlib.suppress(TimeoutError):
+                code = await asyncio.wait_for(process.wait(), max(0.0, until - time.monotonic()))
+                if code != 0:
+                    raise RuntimeError(f"training {number} failed: {_tail(folder / 'services.trainer.main.log')}")
+                counts["trainings"] += 1
+        if time.monotonic() >= until:
+            return
+
+
+def _tail(path: Path) -> str:
+    return path.read_text()[-600:]
+
+
+async def _again(until: float, work: Callable[[int], Awaitable[None]]) -> None:
+    for number in itertools.count():
+        if time.monotonic() >= until:
+            return
+        await work(number)
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _chats(channel: grpc.aio.Channel, counts: dict[str, int]) -> Callable[[int], Awaitable[None]]:
+    stub = model_service_pb2_grpc.ModelServiceStub(channel)
+
+    async def work(number: int) -> None:
+        text = f"<question>\nWho runs?\n</question>\n<text>\nScene {number // 2}: a dog runs. A door opens.\n</text>"
+        message = chat_pb2.Message(role="user", parts=[chat_pb2.ContentPart(text=text)])
+        call = chat_pb2.ChatCall(role=chat_pb2.ROLE_TOOL, messages=[message])
+        pending = stub.StreamChat(model_service_pb2.StreamChatRequest(call=call), timeout=60)
+        if number % 20 == 19:
+            pending.cancel()
+            counts["cancelled chats"] += 1
+            return
+        async for _ in pending:
+            pass
+        counts["chats"] += 1
+
+    return work
+
+
+def _reads(channel: grpc.aio.Channel, counts: dict[str, int]) -> Callable[[int], Awaitable[None]]:
+    stub = library_service_pb2_grpc.LibraryServiceStub(channel)
+
+    async def work(number: int) -> None:
+        with contextlib.suppress(grpc.aio.AioRpcError):  # until the first training has imported the sample
+            await stub.ListQuestions(library_service_pb2.ListQuestionsRequest(dataset="sample", page_size=100))
+            counts["reads"] += 1
+
+    return work
+
+
+def _gates(channel: grpc.aio.Channel, counts: dict[str, int]) -> Callable[[int], Awaitable[None]]:
+    stub = gate_service_pb2_grpc.GateServiceStub(channel)
+
+    async def work(number: int) -> None:
+        cell = gate_service_pb2.FlipRates(win=0.2, loss=0.1)
+        request = gate_service_pb2.SimulateGateRequest(ladder_length=60, gate_count=200, cells=[cell], seed=number)
+        await stub.SimulateGate(request)
+        counts["simulated gates"] += 1
+
+    return work
+
+
+def _edits(channel: grpc.aio.Channel, counts: dict[str, int]) -> Callable[[int], Awaitable[None]]:
+    stub = evolver_service_pb2_grpc.EvolverServiceStub(channel)
+
+    async def work(number: int) -> None:
+        edit = edit_pb2.Edit(op=edit_pb2.EDIT_OP_APPEND, content=f"Then look at scene {number}.")
+        await stub.ApplyEdits(evolver_service_pb2.ApplyEditsRequest(skill_text=_SKILL, edits=[edit]))
+        counts["edits"] += 1
+
+    return work
+
+
+def growth(points: Sequence[tuple[float, float]], warm_up_seconds: float) -> tuple[float, float, float]:
+    """Median MiB of the first and of the last tenth after the warm-up, and the relative growth between them."""
+    settled = [mib for seconds, mib in points if seconds >= warm_up_seconds]
+    if len(settled) < 10:
+        raise RuntimeError("the load was too short for a verdict: give it more --minutes or less --warm-up")
+    tenth = len(settled) // 10
+    first, last = statistics.median(settled[:tenth]), statistics.median(settled[-tenth:])
+    return first, last, last / first - 1
+
+
+def figures_of(samples: Samples, warm_up_seconds: float, counts: Mapping[str, int]) -> list[Figure]:
+    """A row for each process and for each piece of the load."""
+    figures = []
+    for name, points in samples.items():
+        first, last, grown = growth(points, warm_up_seconds)
+        what, bar = f"{name}: growth after the warm-up", f"<= {FLAT:.0%}"
+        figures.append(Figure(what, grown * 100, "%", bar, grown <= FLAT, f"{first:.1f} MiB, then", last))
+    return figures + [shown(what, count, "") for what, count in counts.items()]
+
+
+def plot(samples: Samples, warm_up_seconds: float) -> None:
+    """Memory of each process over time."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(8, 4), layout="constrained")
+    axes = canvas.add_subplot()
+    for name, points in samples.items():
+        axes.plot([seconds / 60 for seconds, _ in points], [mib for _, mib in points], label=name)
+    axes.axvline(warm_up_seconds / 60, color="grey", linestyle=":")
+    axes.set(xlabel="minutes", ylabel="resident MiB", ylim=(0, None), title="Memory under mixed load")
+    axes.legend()
+    canvas.savefig(RESULTS / "soak.svg")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Loads, prints, writes; 1 when a service grew."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0, help="length of the load")
+    parser.add_argument("--warm-up", type=float, default=10.0, help="minutes that don't count")
+    options = parser.parse_args(arguments)
+    warm_up = options.warm_up * 60
+    samples, counts = uvloop.run(soak(options.minutes))
+    figures = figures_of(samples, warm_up, counts)
+    print(table(figures))
+    series = {name: [(round(seconds, 1), round(mib, 2)) for seconds, mib in each] for name, each in samples.items()}
+    details = {"minutes": options.minutes, "warm_up_minutes": options.warm_up, "seconds_and_mib": series}
+    write("soak", __doc__ or "", figures, details)
+    plot(samples, warm_up)
+    grown = [figure.what for figure in figures if figure.met is False]
+    if grown:
+        print(f"not flat: {', '.join(grown)}", file=sys.stderr)
+    return 1 if grown else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
