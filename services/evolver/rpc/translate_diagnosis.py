@@ -29,6 +29,7 @@ def job_value(request: evolver_service_pb2.DiagnoseRequest) -> DiagnoseJob:
         request.tolerate_degraded,
         frozenset(request.known_fingerprints),
         request.max_steps,
+        request.with_pooled_pack,
     )
 
 
@@ -42,6 +43,7 @@ def result_message(result: RunDiagnosis) -> evolver_service_pb2.DiagnoseResult:
         infra_count=result.infra_count,
         degraded_count=result.degraded_count,
         known_count=result.known_count,
+        pooled_pack=_pack_message(result.pooled_pack) if result.pooled_pack else None,
     )
 
 

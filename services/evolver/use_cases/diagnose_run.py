@@ -34,11 +34,16 @@ class DiagnoseJob:
     tolerate_degraded: bool = False
     known_fingerprints: frozenset[str] = frozenset()
     max_steps: int = 0
+    with_pooled_pack: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunDiagnosis:
-    """The diagnoses by question id, the packs by task type, and the counts of the run's predictions."""
+    """The diagnoses by question id, the packs by task type, and the counts of the run's predictions.
+
+    `pooled_pack` holds the cases of all types within the bounds of one pack, without type and target; None unless
+    asked for.
+    """
 
     diagnoses: tuple[Diagnosis, ...]
     case_packs: tuple[CasePack, ...]
@@ -46,6 +51,7 @@ class RunDiagnosis:
     wrong_count: int
     infra_count: int
     known_count: int
+    pooled_pack: CasePack | None = None
 
     @property
     def degraded_count(self) -> int:
@@ -94,6 +100,7 @@ class DiagnoseRun:
             wrong_count=len(wrong),
             infra_count=len(loaded.infra_task_types),
             known_count=len(wrong) - len(open_cases),
+            pooled_pack=self._pooled(loaded, diagnoses) if job.with_pooled_pack else None,
         )
 
     async def _fingerprints(self, job: DiagnoseJob, cases: Sequence[Case]) -> Mapping[str, str]:
@@ -134,6 +141,9 @@ class DiagnoseRun:
             )
             for task_type in sorted(by_type)
         )
+
+    def _pooled(self, loaded: LoadedRun, diagnoses: Mapping[str, Diagnosis]) -> CasePack:
+        return build_case_pack("", "", loaded.cases, diagnoses, len(loaded.infra_task_types), self._limits)
 
 
 def _check(job: DiagnoseJob) -> None:

@@ -8,6 +8,7 @@ from services.evolver.domain.case import Answered
 from services.evolver.domain.case_pack import PackLimits
 from services.evolver.domain.errors import DegradedJudgement, InvalidRequest, ModelUnavailable, UnknownRun
 from services.evolver.domain.stages import Bounds
+from services.evolver.rpc.translate_diagnosis import result_message
 from services.evolver.templates import engine_files, load_templates
 from services.evolver.use_cases.ask_model import AskModel
 from services.evolver.use_cases.diagnose_case import DiagnoseCase
@@ -143,3 +144,33 @@ async def test_qua_13_an_empty_field_is_named(field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         await run(archive(answered("q1")), judge(), job(**{field: ""}))
     assert caught.value.field == field
+
+
+def two_types() -> InMemoryArchive:
+    answers = [answered("q1"), answered("q2", "B"), answered("q3"), answered("q4", "", "error")]
+    types = {"q1": "Action Reasoning", "q2": "Action Reasoning", "q3": "Counting Problem", "q4": "Counting Problem"}
+    return InMemoryArchive(
+        [question(question_id, task_type=task_type) for question_id, task_type in types.items()],
+        answers,
+        {answer.question_id: (view(0, "e1"), submit(1)) for answer in answers},
+        {"default-strategy.md": SKILL},
+        {"v": small_tree()},
+    )
+
+
+async def test_evo_12_a_pooled_pack_holds_the_cases_of_all_types_when_it_is_asked_for() -> None:
+    result, _ = await run(two_types(), judge(), job(with_pooled_pack=True))
+    pooled = result.pooled_pack
+    assert (pooled.task_type, pooled.target_file) == ("", "")
+    assert [case.question_id for case in pooled.failures] == ["q1", "q3"]
+    assert [case.question_id for case in pooled.successes] == ["q2"]
+    assert pooled.unit_ids == ("q1", "q2", "q3")
+    assert (pooled.statistics["answered"], pooled.statistics["infra"]) == (3, 1)
+    message = result_message(result)
+    assert [case.question_id for case in message.pooled_pack.failures] == ["q1", "q3"]
+
+
+async def test_evo_12_without_being_asked_for_there_is_no_pooled_pack() -> None:
+    result, _ = await run(two_types(), judge())
+    assert result.pooled_pack is None
+    assert not result_message(result).HasField("pooled_pack")
