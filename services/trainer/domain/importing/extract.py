@@ -22,6 +22,8 @@ _STOP_WORDS: Final = frozenset(
     of on or other seem seems she showcases some suggesting suggests that the their them there there's they this to was
     were which while who with""".split()  # noqa: SIM905 -- a list of sixty quoted words says less
 )
+_OPENING_MARKS = "'\"(“‘"
+_FEWEST_WORDS = 3
 _LEAD_BONUS = 2.0
 _MOOD_MALUS = 0.4
 _NEWS = 0.35
@@ -47,7 +49,7 @@ class Caption:
 
 def read_caption(text: str) -> Caption:
     """The sentences of a caption, without the phrase that every caption opens with."""
-    plain = [words for part in _SENTENCE_END.split(text.strip()) if (words := _plain(part))]
+    plain = [words for part in _sentences(text) if (words := _plain(part))]
     sentences = tuple(_sentence(part, leads=number == 0) for number, part in enumerate(plain))
     return Caption(sentences, frozenset[str]().union(*(sentence.words for sentence in sentences)))
 
@@ -113,6 +115,17 @@ def _different(sentences: Sequence[Sentence]) -> list[Sentence]:
     for sentence in sentences:
         first.setdefault(sentence.text, sentence)
     return list(first.values())
+
+
+def _sentences(text: str) -> list[str]:
+    """Abbreviations and numbers end no sentence: `The sign reads 'HEX MNT. TR. NO. 1343'.` is one."""
+    found: list[str] = []
+    for part in _SENTENCE_END.split(text.strip()):
+        if found and (len(part.split()) < _FEWEST_WORDS or not part.lstrip(_OPENING_MARKS)[:1].isalpha()):
+            found[-1] += f" {part}"
+        else:
+            found.append(part)
+    return found
 
 
 def _sentence(text: str, *, leads: bool) -> Sentence:

@@ -76,6 +76,26 @@ def test_trn_1_a_summary_says_each_thing_once_and_begins_with_who_does_what() ->
     assert len(text) <= 80
 
 
+def test_trn_1_abbreviations_and_numbers_end_no_sentence() -> None:
+    caption = read_caption(
+        "The sign reads 'HEX MNT. TR. NO. 1343' in white. A man waves. 2 dogs run past him. he sits down."
+    )
+    assert [sentence.text for sentence in caption.sentences] == [
+        "The sign reads 'HEX MNT. TR. NO. 1343' in white.",
+        "A man waves. 2 dogs run past him.",
+        "He sits down.",
+    ]
+
+
+def test_trn_1_a_tie_goes_to_the_earlier_sentence_in_every_process() -> None:
+    """A set gives its words in another order in each process, and sums of floats depend on their order."""
+    for number in range(300):
+        words = [[f"{letter}{place}x{number:03d}" for place in range(6)] for letter in "ab"]
+        value = {word: 0.1 * place + 0.7 for of_one in words for place, word in enumerate(of_one, start=1)}
+        first, second = (" ".join(of_one).capitalize() + "." for of_one in words)
+        assert summary([read_caption(first), read_caption(second)], value, len(first) + 1) == first
+
+
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
