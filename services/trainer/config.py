@@ -7,11 +7,12 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from services.runtime.config import ConfigError, Section
 from services.runtime.config_sources import config_path, read_tables
 from services.trainer.domain.budget import BudgetLimits
+from services.trainer.domain.prompt_targets import SKILLS_TARGET, TARGETS
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.split import SplitParameters
 
@@ -44,6 +45,11 @@ class TrainerConfig(Section):
     test_size: int | None = Field(None, ge=0, description="Questions held out for the test; absent takes a fifth")
     val_ratio: float = Field(0.4, gt=0, lt=1, description="Val's share of the questions outside test")
     val_wrong_min: int = Field(20, ge=0, description="Wrong baseline answers that val must hold")
+
+    targets: tuple[Literal["skills", "system", "tools"], ...] = Field(
+        (SKILLS_TARGET,), min_length=1, description="What is evolved: skills, system (the agent's prompt), tools"
+    )
+    prompt_every: int = Field(2, ge=1, description="A prompt among the targets is tried every so many steps")
 
     epochs: int = Field(3, ge=1, le=1000)
     batch_size: int = Field(40, ge=1, description="Diag units of one step")
@@ -86,11 +92,22 @@ class TrainerConfig(Section):
             raise ValueError("e_provisional must be below e_confirm")
         return self
 
+    @field_validator("targets")
+    @classmethod
+    def _targets_in_order(cls, targets: tuple[str, ...]) -> tuple[str, ...]:
+        """Each once and in one order, so that two ways to write the same targets are one setting."""
+        return tuple(name for name in TARGETS if name in targets)
+
+    @model_validator(mode="after")
+    def _solver_reads_the_targets(self) -> TrainerConfig:
+        if "tools" in self.targets and self.solver == "direct":
+            raise ValueError("targets: the direct solver uses no tools, so their prompts can't be evolved with it")
+        return self
+
     def training_settings(self) -> TrainingSettings:
         """The settings that decide a run's result."""
-        return TrainingSettings(
-            **{each.name: getattr(self, each.name) for each in dataclasses.fields(TrainingSettings)}
-        )
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(TrainingSettings)}
+        return TrainingSettings(**{**values, "targets": tuple(self.targets)})
 
     def split_parameters(self, question_count: int) -> SplitParameters:
         """The parameters of the split of `question_count` questions."""

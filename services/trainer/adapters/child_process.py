@@ -73,7 +73,6 @@ async def start_child(
     name: str, arguments: Sequence[str], environment: Mapping[str, str], log_path: Path
 ) -> ChildProcess:
     """Starts `python -m ARGUMENTS` in its own session, so that Ctrl-C reaches the trainer first."""
-    log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("ab") as log:
         log_start = log.tell()
         process = await asyncio.create_subprocess_exec(

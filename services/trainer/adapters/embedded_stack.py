@@ -71,7 +71,7 @@ class EmbeddedStack:
 async def start_stack(options: StackOptions) -> EmbeddedStack:
     """Starts the services and waits until each is healthy. Raises StackFailed; nothing is left running then."""
     root = options.data_root.resolve()
-    log_dir = root / ".embedded" / "logs"
+    log_dir = _log_dir(root)
     ports = _ports(options)
     addresses = {name: f"127.0.0.1:{ports[name]}" for name in SERVICES}
     environment = _environment(options, root, addresses, ports)
@@ -93,6 +93,17 @@ async def start_stack(options: StackOptions) -> EmbeddedStack:
             await child.stop()
         raise
     return stack
+
+
+def _log_dir(root: Path) -> Path:
+    folder = root / ".embedded" / "logs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StackFailed(
+            f"the data root {root} can't be used ({error.strerror}); name another with --data or VIDEOTREE_DATA"
+        ) from error
+    return folder
 
 
 async def is_serving(address: str, timeout_seconds: float = 5.0) -> bool:

@@ -61,9 +61,17 @@ class StoreLibrary:
 
     async def video_ids(self) -> list[str]:
         """The ids of all videos, in ascending order."""
+        return list(await self.tree_fingerprints())
+
+    async def tree_fingerprints(self) -> dict[str, str]:
+        """The hex SHA-256 of each video's tree, by video id in ascending order."""
         pages = self._caller.pages(
             lambda token: self._caller.unary(
                 self._stub.ListVideos, pb.ListVideosRequest(page_size=10_000, page_token=token)
             )
         )
-        return [each.video_id async for page in pages for each in page.videos]
+        return {each.video_id: each.tree_sha256 async for page in pages for each in page.videos}
+
+    async def question_set_fingerprints(self) -> dict[str, str]:
+        """The hex SHA-256 of each question set's file, by name."""
+        return {each.dataset: each.sha256 for each in await self.datasets()}

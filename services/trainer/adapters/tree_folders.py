@@ -27,11 +27,15 @@ class TreeFolders:
         """The `tree.json` of a video."""
         return _content(self._trees[video_id])
 
+    def frames(self, video_id: str) -> list[tuple[str, int]]:
+        """The name and size in bytes of each frame of a video."""
+        return [(file.stem, _size(file)) for file in self._frame_files(video_id)]
+
     def frame_batches(self, video_id: str) -> Iterator[list[tuple[str, bytes]]]:
         """The frames of a video as (name, JPEG bytes), in batches that fit a message."""
         batch: list[tuple[str, bytes]] = []
         size = 0
-        for file in sorted((self._trees[video_id].parent / "frames").glob("*.jpg")):
+        for file in self._frame_files(video_id):
             content = _content(file)
             if batch and (len(batch) == _FRAMES_A_BATCH or size + len(content) > _BYTES_A_BATCH):
                 yield batch
@@ -40,6 +44,16 @@ class TreeFolders:
             size += len(content)
         if batch:
             yield batch
+
+    def _frame_files(self, video_id: str) -> list[Path]:
+        return sorted((self._trees[video_id].parent / "frames").glob("*.jpg"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise UnreadableSource(f"{path}: {error.strerror or error}") from error
 
 
 def _content(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -24,18 +25,30 @@ from services.trainer.cli.output import print_json, print_line
 from services.trainer.cli.running import people, run_command
 from services.trainer.cli.session import STORE_ONLY, Session, load_config, open_session, sample_path
 from services.trainer.domain.importing.errors import FaultyImport, UnreadableSource
+from services.trainer.use_cases.import_captions import import_captions
 from services.trainer.use_cases.import_nextqa import import_nextqa
 from services.trainer.use_cases.import_ports import Imported
 from services.trainer.use_cases.import_questions import import_questions
 from services.trainer.use_cases.import_trees import import_trees
 from services.trainer.use_cases.load_sample import import_sample
 
+_SET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}\Z")
+
+
+def _set_name(value: str) -> str:
+    if not _SET_NAME.match(value) or ".." in value:
+        raise typer.BadParameter(f"{value!r} must begin with a-z or 0-9 and hold only a-z, 0-9, '.', '_' and '-'")
+    return value
+
+
 app = typer.Typer(help="Import questions and video trees into the library.", no_args_is_help=True)
 
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Import the rest, and say what was left out.")]
 Videos = Annotated[int | None, typer.Option("--videos", min=1, help="Keep the questions of so many drawn videos.")]
 DrawSeed = Annotated[int, typer.Option("--random-seed", min=0, help="Seed of the draw of --videos.")]
-SetName = Annotated[str, typer.Option("--dataset", help="Name of the question set in the library.")]
+SetName = Annotated[str, typer.Option("--dataset", help="Name of the question set in the library.", callback=_set_name)]
+
+Summarise = Annotated[bool, typer.Option("--summarise", help="Let the tool model write the summaries.")]
 
 
 @app.command("questions")
@@ -103,12 +116,47 @@ def trees(
     _report(work(), as_json=as_json)
 
 
+@app.command("captions")
+def captions(
+    source: Annotated[Path, typer.Argument(help="Per-second captions, <video>.json each: a ZIP or a folder.")],
+    summarise: Summarise = False,
+    skip_bad: SkipBad = False,
+    force: options.Force = False,
+    data: options.Data = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make video trees from captions, {"0": "what is seen in second 0", ...} a video, and import them.
+
+    Example: videotree import captions captions.zip
+    """
+
+    async def work() -> Imported:
+        async with (
+            open_session(load_config(), data=data, needs=_needs(summarise)) as session,
+            AsyncExitStack() as stack,
+        ):
+            archive = stack.enter_context(open_captions(source))
+            summariser = await _summariser(session, stack) if summarise else None
+            progress = stack.enter_context(LiveProgress())
+            progress.phase("trees")
+            return await import_captions(
+                session.services.library,
+                archive,
+                summariser=summariser,
+                skip_bad=skip_bad,
+                force=force,
+                advance=progress.advanced,
+            )
+
+    _report(work(), as_json=as_json)
+
+
 @app.command("nextqa")
 def nextqa(
     questions_csv: Annotated[Path, typer.Option("--questions", help="The CSV of questions.")],
-    captions: Annotated[Path, typer.Option("--captions", help="Per-second captions: a ZIP or a folder.")],
+    captions_source: Annotated[Path, typer.Option("--captions", help="Per-second captions: a ZIP or a folder.")],
     dataset: SetName = "nextqa",
-    summarise: Annotated[bool, typer.Option("--summarise", help="Let the tool model write the summaries.")] = False,
+    summarise: Summarise = False,
     videos: Videos = None,
     random_seed: DrawSeed = 0,
     skip_bad: SkipBad = False,
@@ -124,10 +172,12 @@ def nextqa(
     """
 
     async def work() -> Imported:
-        needs = ("store", "inference") if summarise else STORE_ONLY
-        async with open_session(load_config(), data=data, needs=needs) as session, AsyncExitStack() as stack:
+        async with (
+            open_session(load_config(), data=data, needs=_needs(summarise)) as session,
+            AsyncExitStack() as stack,
+        ):
             content = _content(questions_csv)
-            archive = stack.enter_context(open_captions(captions))
+            archive = stack.enter_context(open_captions(captions_source))
             summariser = await _summariser(session, stack) if summarise else None
             progress = stack.enter_context(LiveProgress())
             progress.phase("trees")
@@ -161,6 +211,10 @@ def sample(data: options.Data = None, as_json: options.AsJson = False) -> None:
             return Imported(len(sample_questions), len(sample_trees.video_ids()))
 
     _report(work(), as_json=as_json)
+
+
+def _needs(summarise: bool) -> tuple[str, ...]:
+    return ("store", "inference") if summarise else STORE_ONLY
 
 
 async def _summariser(session: Session, stack: AsyncExitStack) -> CaptionSummaries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,22 +12,24 @@ from services.trainer.adapters.report_page import render_report
 from services.trainer.cli import options
 from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line, print_rows, say
-from services.trainer.cli.running import run_command
-from services.trainer.cli.session import STORE_ONLY, load_config, open_session
+from services.trainer.cli.running import people, run_command
+from services.trainer.cli.session import STORE_ONLY, Session, load_config, open_session
 from services.trainer.cli.train import find_run
 from services.trainer.domain.cost_plan import CostPerQuestion, CostPlan
 from services.trainer.domain.errors import WorkspaceProblem
+from services.trainer.domain.records import Run
 from services.trainer.domain.skill_folders import skill_folders
 from services.trainer.use_cases.gather_report import gather_report
-from services.trainer.use_cases.open_run import gather_run
+from services.trainer.use_cases.open_run import TRAIN_KIND, gather_run
 from services.trainer.use_cases.plan_run import plan_run
+from services.trainer.use_cases.ports import Services
 from services.trainer.use_cases.rollback import roll_back
 
 Version = Annotated[str, typer.Argument(help="A skills version, such as v3.")]
 
 
 def report(
-    run_id: Annotated[str, typer.Argument(help="The training run.")],
+    run_id: Annotated[str | None, typer.Argument(help="The training run; the newest by default.")] = None,
     workspace: options.Workspace = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a copy of the page here.")] = None,
     data: options.Data = None,
@@ -39,11 +42,11 @@ def report(
 
     async def work() -> str:
         async with open_session(load_config(), data=data, needs=STORE_ONLY) as session:
-            name, _ = await find_run(session.services, run_id, workspace)
-            page = render_report(await gather_report(session.services, name, run_id)).encode()
+            name, run = await _named_or_newest(session.services, run_id, workspace)
+            page = render_report(await gather_report(session.services, name, run.run_id)).encode()
             if output is not None:
                 output.write_bytes(page)
-            return await session.services.workspaces.write_report(name, f"{run_id}/report.html", page)
+            return await session.services.workspaces.write_report(name, f"{run.run_id}/report.html", page)
 
     path = run_command(work())
     say({"report": path}, f"report: {output or path}", as_json=as_json)
@@ -93,7 +96,8 @@ def diff(
         config = load_config({"workspace": workspace})
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
             kind = "prompts" if prompts else "skills"
-            return await session.services.versions.diff(config.workspace, kind, old, new)
+            name = await _readable_workspace(session, workspace)
+            return await session.services.versions.diff(name, kind, old, new)
 
     text = run_command(work())
     say({"diff": text}, text.rstrip("\n") or f"{old} and {new} are equal", as_json=as_json)
@@ -121,9 +125,10 @@ def export(
     async def work() -> dict[str, str]:
         config = load_config({"workspace": workspace})
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
-            manifest, _ = await session.services.workspaces.get(config.workspace)
+            name = await _readable_workspace(session, workspace)
+            manifest, _ = await session.services.workspaces.get(name)
             wanted = version or manifest.current.skills
-            texts = (await session.services.versions.get(config.workspace, "skills", wanted)).texts
+            texts = (await session.services.versions.get(name, "skills", wanted)).texts
             return skill_folders(texts) if form == "agent-skills" else texts
 
     files = run_command(work())
@@ -226,3 +231,30 @@ def plan(
     print_rows(rows, as_json=False, empty="")
     print_line(f"a question took {cost.calls:.1f} model calls and {cost.tokens:.0f} tokens in the baseline")
     print_line(f"at most {cost_plan.calls} model calls and {cost_plan.tokens} tokens; early verdicts make it less")
+
+
+async def _readable_workspace(session: Session, named: str | None) -> str:
+    """The workspace to read: the one named or configured, or else that of the newest training."""
+    if named or session.config.source_of("workspace") != "default":
+        return session.config.workspace
+    runs_found = await _trainings(session.services, await session.services.workspaces.names())
+    if not runs_found:
+        return session.config.workspace
+    workspace, run = runs_found[-1]
+    people.print(f"workspace {workspace} (of the newest training, {run.run_id})", markup=False)
+    return workspace
+
+
+async def _named_or_newest(services: Services, run_id: str | None, workspace: str | None) -> tuple[str, Run]:
+    if run_id is not None:
+        return await find_run(services, run_id, workspace)
+    found = await _trainings(services, [workspace] if workspace else await services.workspaces.names())
+    if not found:
+        raise WorkspaceProblem("there is no training run yet; start one with: videotree train --demo")
+    return found[-1]
+
+
+async def _trainings(services: Services, workspaces: Sequence[str]) -> list[tuple[str, Run]]:
+    """Training runs with their workspaces, the newest last."""
+    found = [(name, run) for name in workspaces for run in await services.runs.all(name, TRAIN_KIND)]
+    return sorted(found, key=lambda each: (str(each[1].started_time), each[1].run_id))

@@ -36,7 +36,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CasePack:
-    """What a proposal for one type rests on."""
+    """What a proposal for one type rests on, or for a prompt: then type and target file are the prompt's."""
 
     task_type: str
     target_file: str
@@ -48,7 +48,7 @@ class CasePack:
 
 @dataclass(frozen=True, slots=True)
 class DiagnoseResult:
-    """Result of a diagnosis."""
+    """Result of a diagnosis; `pooled_pack` holds the cases of all types, None unless it was asked for."""
 
     diagnoses: tuple[CaseDiagnosis, ...]
     case_packs: tuple[CasePack, ...]
@@ -57,6 +57,7 @@ class DiagnoseResult:
     infra_count: int
     degraded_count: int
     known_count: int
+    pooled_pack: CasePack | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class DiagnoseJob:
     tolerate_degraded: bool = False
     known_fingerprints: tuple[str, ...] = ()
     max_steps: int = 0
+    with_pooled_pack: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,13 +58,14 @@ class VerdictParameters:
 
 @dataclass(frozen=True, slots=True)
 class GateSpec:
-    """The gate of one task type."""
+    """The gate of one task type, or of one prompt under its gate's name; `target` is skill or prompt."""
 
     task_type: str
     target_file: str
     candidate_text: str
     ladder: tuple[LadderUnit, ...]
     parameters: VerdictParameters
+    target: str = "skill"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ class TrainingSettings:
     max_steps: int
     concurrency: int
     seed: int
+    targets: tuple[str, ...]
+    prompt_every: int
     epochs: int
     batch_size: int
     max_steps_per_epoch: int | None

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An edited skill file that goes to the gate: whose it is, which file it replaces, and with what text."""
+    """An edited file that goes to the gate: whose it is, which file it replaces, and with what text.
+
+    `kind` is that of the version it becomes part of: skills, or prompts, whose `task_type` is the gate's name.
+    """
 
     task_type: str
     target_file: str
     text: str
+    kind: str = "skills"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +33,11 @@ class TargetClash:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedVersion:
-    """A version to publish: the files changed against its predecessor, which is the accept before it."""
+    """A version to publish: the files changed against its predecessor, which is the accept of its kind before it."""
 
     task_type: str
     overrides: Mapping[str, str]
+    kind: str = "skills"
 
 
 def disjoint_targets(candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[TargetClash]]:
@@ -57,7 +62,9 @@ def settle(candidates: Sequence[Candidate], accepted: Mapping[str, bool]) -> lis
     """
     ordered = [each for each in sorted(candidates, key=lambda each: each.task_type) if accepted[each.task_type]]
     return [
-        AcceptedVersion(each.task_type, {each.target_file: each.text}) for each in ordered if accepted[each.task_type]
+        AcceptedVersion(each.task_type, {each.target_file: each.text}, each.kind)
+        for each in ordered
+        if accepted[each.task_type]
     ]
 
 

@@ -27,11 +27,16 @@ class Probation:
 
 @dataclass(frozen=True, slots=True)
 class TrainerState:
-    """Cooldowns (type to first global step), refused proposals (newest first) and provisional accepts, by type."""
+    """Cooldowns (type to first global step), refused proposals (newest first) and provisional accepts, by type.
+
+    A prompt stands among the types under the name of its gate. `prompts_fingerprint` is that of the prompts that the
+    run itself has put in force, empty while they are those it began with.
+    """
 
     cooldowns: Mapping[str, int] = field(default_factory=dict)
     rejected: Mapping[str, tuple[RejectedEdit, ...]] = field(default_factory=dict)
     probation: Mapping[str, Probation] = field(default_factory=dict)
+    prompts_fingerprint: str = ""
 
 
 def with_rejected(state: TrainerState, task_type: str, refused: RejectedEdit, keep: int) -> TrainerState:
@@ -75,4 +80,4 @@ def state_from_json(text: str) -> TrainerState:
         task_type: Probation(**{**each, "pairs": tuple((unit, old, new) for unit, old, new in each["pairs"])})
         for task_type, each in raw["probation"].items()
     }
-    return TrainerState(raw["cooldowns"], rejected, probation)
+    return TrainerState(raw["cooldowns"], rejected, probation, raw.get("prompts_fingerprint", ""))

@@ -21,6 +21,14 @@ class LibraryWriter(Protocol):
         """The ids of all videos."""
         ...
 
+    async def tree_fingerprints(self) -> dict[str, str]:
+        """The hex SHA-256 of each video's `tree.json`, by video id."""
+        ...
+
+    async def question_set_fingerprints(self) -> dict[str, str]:
+        """The hex SHA-256 of each question set's file, by name."""
+        ...
+
     async def import_questions(self, dataset: str, questions: Sequence[Question], *, force: bool) -> int:
         """Writes a whole question set; other content under the same name is refused without force."""
         ...
@@ -55,6 +63,10 @@ class Trees(Protocol):
 
     def tree(self, video_id: str) -> bytes:
         """The `tree.json` of a video."""
+        ...
+
+    def frames(self, video_id: str) -> list[tuple[str, int]]:
+        """The name and size in bytes of each frame."""
         ...
 
     def frame_batches(self, video_id: str) -> Iterator[list[tuple[str, bytes]]]:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection
 
 from services.questions import Fault, ParsedQuestions
-from services.trainer.domain.importing.errors import FaultyImport, UnreadableSource
+from services.trainer.domain.importing.errors import UnreadableSource
 from services.trainer.domain.importing.gathering import Reading
 from services.trainer.domain.importing.subset import drawn_videos
+from services.trainer.use_cases.import_checks import refuse_faults, refuse_other_questions
 from services.trainer.use_cases.import_ports import Imported, LibraryWriter
 
 
@@ -26,7 +27,8 @@ async def import_questions(
 
     `task_type` is that of questions which name none; `text_only` says that the questions need no video; `durations`
     keeps only Video-MME's videos of these categories; `videos` keeps the questions of so many drawn ones. Raises
-    FaultyImport with all faults unless `skip_bad`, and UnreadableSource where nothing is left to import.
+    FaultyImport with all faults unless `skip_bad`, OtherContent when the library holds other questions under this
+    name without `force`, and UnreadableSource where nothing is left to import.
     """
     known_videos = None if text_only else frozenset(await library.video_ids())
     reading = Reading(known_videos, task_type=task_type, text_only=text_only, durations=tuple(durations))
@@ -35,15 +37,10 @@ async def import_questions(
     if not parsed.questions:
         raise UnreadableSource("there is no question to import" + _why(parsed.faults))
     questions = parsed.questions if videos is None else drawn_videos(parsed.questions, videos, draw_seed)
+    await refuse_other_questions(library, dataset, questions, force=force)
     await library.import_questions(dataset, questions, force=force)
     named_videos = {question.video_id for question in questions if question.video_id}
     return Imported(len(questions), len(named_videos), parsed.faults)
-
-
-def refuse_faults(faults: tuple[Fault, ...], *, skip_bad: bool) -> None:
-    """Raises FaultyImport with all of them, unless they are to be left out."""
-    if faults and not skip_bad:
-        raise FaultyImport(faults)
 
 
 def _why(faults: tuple[Fault, ...]) -> str:

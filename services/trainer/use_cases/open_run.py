@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 
 from services.questions import Question
+from services.skills import slug
 from services.trainer.domain.errors import MissingResults, NothingTrainable, ServiceFailed, WorkspaceProblem
-from services.trainer.domain.fingerprints import config_fingerprints
+from services.trainer.domain.fingerprints import config_fingerprints, prompts_fingerprint
+from services.trainer.domain.prompt_targets import prompt_targets
 from services.trainer.domain.records import Checkpoint, Fingerprints, Manifest, Pools, PoolUnit, Run
 from services.trainer.domain.run_ids import is_run_id
 from services.trainer.domain.schedule import Schedule
@@ -36,6 +38,7 @@ async def gather_run(
         raise WorkspaceProblem(f"workspace {workspace} has no frozen split; run `videotree split` first")
     pools, _ = await services.workspaces.pools(workspace)
     diag, val, test = pools.of("diag"), pools.of("val"), pools.of("test")
+    _require_free_names(settings, (*diag, *val))
     trainability = check_trainability(
         [unit.task_type for unit in diag],
         [unit.task_type for unit in val],
@@ -145,4 +148,16 @@ async def _fingerprints(
 ) -> Fingerprints:
     prompts = await services.versions.get(manifest.name, "prompts", manifest.current.prompts)
     values = config_fingerprints(settings.deciding())
-    return Fingerprints({**values, "pools": pools.sha256 or manifest.pools_sha256, "prompts": prompts.sha256})
+    in_force = prompts_fingerprint(prompts.texts)
+    return Fingerprints({**values, "pools": pools.sha256 or manifest.pools_sha256, "prompts": in_force})
+
+
+def _require_free_names(settings: TrainingSettings, units: Sequence[PoolUnit]) -> None:
+    """Raises WorkspaceProblem when a prompt's gate would have the run ids of a task type's."""
+    types = {slug(unit.task_type): unit.task_type for unit in units}
+    for target in prompt_targets(settings.targets, settings.solver):
+        if (taken := types.get(slug(target.gate_name))) is not None:
+            raise WorkspaceProblem(
+                f"the task type {taken!r} has the name under which gates of {target.file} are recorded; "
+                "rename the type, or leave the prompt out of `targets`"
+            )

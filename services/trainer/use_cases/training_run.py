@@ -58,14 +58,18 @@ class TrainingRun:
         return tuple(_leak_guard(self.questions[question]) for question in pooled)
 
     def checkpoint(self, epoch: int, step: int, state: TrainerState) -> Checkpoint:
-        """A checkpoint whose next piece of work is `step` of `epoch`."""
+        """A checkpoint whose next piece of work is `step` of `epoch`.
+
+        Its prompts are those that the run has put in force by then, so that only what others changed is refused.
+        """
+        evolved = {"prompts": state.prompts_fingerprint} if state.prompts_fingerprint else {}
         return Checkpoint(
             run_id=self.run_id,
             epoch=epoch,
             step=step,
             global_step=self.schedule.position(epoch, step).global_step,
             trainer_state_json=state_to_json(state),
-            fingerprints=self.fingerprints,
+            fingerprints=Fingerprints({**self.fingerprints.values, **evolved}),
             schema_version=SCHEMA_VERSION,
         )
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from services.runtime.config import ConfigError
-from services.trainer.adapters.embedded_stack import EmbeddedStack
+from services.trainer.adapters.embedded_stack import EmbeddedStack, StackOptions, start_stack
 from services.trainer.cli.session import Session
 from services.trainer.config import TrainerConfig, configured_data_root
 from services.trainer.domain.errors import ServiceFailed, StackFailed
@@ -91,6 +91,12 @@ async def test_being_cancelled_cancels_the_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == [True]
+
+
+async def test_a_data_root_that_cannot_be_used_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StackFailed, match=r"file/data can't be used \(Not a directory\); name another with --data"):
+        await start_stack(StackOptions(tmp_path / "file" / "data", None, ("store",)))
 
 
 def test_the_data_root_is_that_of_the_variable_else_of_the_file_else_data(

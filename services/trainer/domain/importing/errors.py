@@ -2,6 +2,7 @@
 
 TrainerError
 ├── FaultyImport      records are faulty, so that nothing was imported; all of them are listed
+├── OtherContent      the library holds something else under the same names, so that nothing was imported
 └── UnreadableSource  the file or folder cannot be read at all
 """
 
@@ -19,6 +20,18 @@ class FaultyImport(TrainerError):
         super().__init__(
             f"nothing was imported: {len(self.faults)} fault(s), the first: {self.faults[0]}; "
             "mend the file, or import the rest with --skip-bad"
+        )
+
+
+class OtherContent(TrainerError):
+    """Nothing was imported, because the library holds something else under `names`; a person may replace it."""
+
+    def __init__(self, what: str, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        super().__init__(
+            f"nothing was imported: the library holds {what} {', '.join(names[:5])}{more} with other content; "
+            "replace it with --force"
         )
 
 
