@@ -11,9 +11,10 @@ from services.questions import ParsedQuestions
 from services.trainer.adapters.caption_archive import open_captions
 from services.trainer.adapters.tree_folders import TreeFolders
 from services.trainer.domain.errors import ServiceFailed
-from services.trainer.domain.importing.errors import FaultyImport, UnreadableSource
+from services.trainer.domain.importing.errors import FaultyImport, OtherContent, UnreadableSource
 from services.trainer.domain.importing.gathering import Reading
 from services.trainer.domain.importing.questions_jsonl import parse_questions_jsonl
+from services.trainer.use_cases.import_captions import import_captions
 from services.trainer.use_cases.import_nextqa import import_nextqa
 from services.trainer.use_cases.import_questions import import_questions
 from services.trainer.use_cases.import_trees import import_trees
@@ -116,6 +117,78 @@ async def test_trn_1_a_failed_write_ends_the_import_before_the_questions(tmp_pat
     assert library.datasets == {}
 
 
+async def test_trn_1_a_part_of_nextqa_is_drawn_by_whole_videos(tmp_path: Path) -> None:
+    path = captions_zip(tmp_path / "c.zip", {str(video): '{"0": "A dog."}' for video in range(70, 90)})
+    rows = HEAD + "".join(f"{video},1,1,1,why,0,{q},CW,a,b,c,d,e\n" for video in range(70, 90) for q in (1, 2))
+    drawn: dict[int, list[str]] = {}
+    for count in (5, 8, 99):
+        library = InMemoryLibrary()
+        with open_captions(path) as captions:
+            imported = await import_nextqa(library, rows.encode(), captions, "n", videos=count, draw_seed=3)
+        assert (imported.question_count, imported.video_count) == (2 * min(count, 20), min(count, 20))
+        drawn[count] = sorted(library.trees)
+        assert {question.video_id for question in library.datasets["n"]} == set(drawn[count])
+    assert set(drawn[5]) < set(drawn[8]) < set(drawn[99])
+    library = InMemoryLibrary()
+    with open_captions(path) as captions:
+        await import_nextqa(library, rows.encode(), captions, "n", videos=5, draw_seed=4)
+    assert sorted(library.trees) != drawn[5]
+
+
+async def test_trn_1_questions_can_be_drawn_by_video_and_by_unit_where_there_is_none() -> None:
+    about = [{**GOOD, "question_id": f"q{n}", "video_id": f"v{n // 2}"} for n in range(10)]
+    library = InMemoryLibrary([f"v{n}" for n in range(5)])
+    assert (await import_questions(library, reads(*about), "d", videos=2)).question_count == 4  # type: ignore[arg-type]
+    text = [{**GOOD, "question_id": f"q{n}", "unit_id": f"u{n // 5}"} for n in range(10)]
+    await import_questions(library, reads(*text), "t", text_only=True, videos=1)  # type: ignore[arg-type]
+    assert len({question.unit_id for question in library.datasets["t"]}) == 1
+    assert len(library.datasets["t"]) == 5
+
+
+async def test_trn_1_other_content_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """A clash with one of many trees, or with the question set, leaves the library as it was; force replaces."""
+    path = captions_zip(tmp_path / "c.zip", {"77": '{"0": "A dog."}', "78": '{"0": "A cat."}'})
+    rows = (HEAD + "77,1,1,1,why,0,1,CW,a,b,c,d,e\n78,1,1,1,why,0,1,CW,a,b,c,d,e\n").encode()
+    library = InMemoryLibrary(["78"])
+    with open_captions(path) as captions:
+        with pytest.raises(OtherContent, match=r"the tree of video 78 with other content; replace it with --force"):
+            await import_nextqa(library, rows, captions, "n")
+        with pytest.raises(OtherContent):
+            await import_captions(library, captions)
+        assert library.writes == []
+        await import_nextqa(library, rows, captions, "n", force=True)
+        written = list(library.writes)
+        await import_nextqa(library, rows.replace(b"why", b"how"), captions, "other")
+        with pytest.raises(OtherContent, match="question set n with other content"):
+            await import_nextqa(library, rows.replace(b"why", b"how"), captions, "n")
+    assert written == ["video 77", "video 78", "questions n"]
+    assert library.datasets["n"][0].text == "why"
+
+
+async def test_trn_1_an_import_may_be_repeated(tmp_path: Path) -> None:
+    path = captions_zip(tmp_path / "c.zip", {"77": '{"0": "A dog. It barks.", "1": "A cat."}'})
+    rows = (HEAD + "77,1,1,1,why,0,1,CW,a,b,c,d,e\n").encode()
+    library = InMemoryLibrary()
+    with open_captions(path) as captions:
+        first = await import_nextqa(library, rows, captions, "n")
+        assert await import_nextqa(library, rows, captions, "n") == first
+
+
+async def test_trn_1_captions_alone_make_trees(tmp_path: Path) -> None:
+    files = {"77": '{"0": "A dog."}', "a video": '{"0": "A cat."}', "79": "["}
+    path = captions_zip(tmp_path / "c.zip", files)
+    library = InMemoryLibrary()
+    with open_captions(path) as captions:
+        with pytest.raises(FaultyImport) as caught:
+            await import_captions(library, captions)
+        assert [fault.place for fault in caught.value.faults] == ["captions of 79", "captions of a video"]
+        assert "may hold only letters" in caught.value.faults[1].reason
+        assert library.writes == []
+        imported = await import_captions(library, captions, skip_bad=True)
+    assert (imported.video_count, library.writes) == (1, ["video 77"])
+    assert parse_tree(library.trees["77"]).at_level(3)[0].text == "A dog."
+
+
 async def test_trn_1_summarise_asks_for_events_and_then_scenes(tmp_path: Path) -> None:
     class Shouting:
         async def summary(self, time: str, descriptions: Sequence[str], most_chars: int) -> str:
@@ -149,6 +222,41 @@ async def test_trn_1_trees_are_all_checked_before_the_first_is_written(tmp_path:
     assert library.writes == []
     imported = await import_trees(library, TreeFolders(tmp_path), skip_bad=True)
     assert (imported.video_count, library.writes, len(library.frames["v1"])) == (1, ["video v1"], 20)
+
+
+@pytest.mark.parametrize("frame", ["L3 0.jpg", "empty.jpg"])
+async def test_trn_1_a_frame_that_cannot_be_stored_is_a_fault_before_anything_is_written(
+    tmp_path: Path, frame: str
+) -> None:
+    video_folder(tmp_path, "v0", tree_json(video_id="v0"))
+    video_folder(tmp_path, "v1", tree_json(video_id="v1"))
+    (tmp_path / "v1" / "frames" / frame).write_bytes(b"" if frame == "empty.jpg" else b"x")
+    library = InMemoryLibrary()
+    with pytest.raises(FaultyImport, match=r"v1/tree\.json: (the )?frame"):
+        await import_trees(library, TreeFolders(tmp_path))
+    assert library.writes == []
+
+
+async def test_trn_1_folders_that_cannot_name_a_video_and_folders_without_a_sound_tree_are_named(
+    tmp_path: Path,
+) -> None:
+    video_folder(tmp_path, "my video", tree_json(video_id="my video"))
+    library = InMemoryLibrary()
+    with pytest.raises(FaultyImport, match="may hold only letters"):
+        await import_trees(library, TreeFolders(tmp_path))
+    with pytest.raises(UnreadableSource, match="no sound tree to import; the first of 1 faults: my video"):
+        await import_trees(library, TreeFolders(tmp_path), skip_bad=True)
+
+
+async def test_trn_1_another_tree_is_refused_before_any_is_written(tmp_path: Path) -> None:
+    for video_id in ("v1", "v2"):
+        video_folder(tmp_path, video_id, tree_json(video_id=video_id))
+    library = InMemoryLibrary(["v2"])
+    with pytest.raises(OtherContent, match="video v2"):
+        await import_trees(library, TreeFolders(tmp_path))
+    assert library.writes == []
+    await import_trees(library, TreeFolders(tmp_path), force=True)
+    assert library.writes == ["video v1", "video v2"]
 
 
 def test_trn_1_frames_come_in_batches_that_fit_a_message(tmp_path: Path) -> None:
