@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +52,8 @@ class EmbeddedStack:
     log_dir: Path
 
     async def stop(self) -> None:
-        """Stops the services in the reverse order of their start."""
-        for child in reversed(self.children):
-            await child.stop()
+        """Stops the services, the store last: the others write to it until their end."""
+        await _stop(self.children)
 
     async def wait(self) -> None:
         """Returns never; raises StackFailed once a service has ended."""
@@ -89,10 +88,14 @@ async def start_stack(options: StackOptions) -> EmbeddedStack:
         stack = EmbeddedStack(started, tuple(children), log_dir)
         await _until_serving(stack, None if options.world is None else ports["simulator"])
     except BaseException:
-        for child in reversed(children):
-            await child.stop()
+        await _stop(children)
         raise
     return stack
+
+
+async def _stop(children: Sequence[ChildProcess]) -> None:
+    await asyncio.gather(*(child.stop() for child in children if child.name != "store"))
+    await asyncio.gather(*(child.stop() for child in children if child.name == "store"))
 
 
 def _log_dir(root: Path) -> Path:
