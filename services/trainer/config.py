@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from services.runtime.config import ConfigError, Section
 from services.runtime.config_sources import config_path, read_tables
 from services.trainer.domain.budget import BudgetLimits
-from services.trainer.domain.prompt_targets import SKILLS_TARGET, TARGETS
+from services.trainer.domain.prompt_targets import TARGETS
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.split import SplitParameters
 
@@ -47,7 +47,7 @@ class TrainerConfig(Section):
     val_wrong_min: int = Field(20, ge=0, description="Wrong baseline answers that val must hold")
 
     targets: tuple[Literal["skills", "system", "tools"], ...] = Field(
-        (SKILLS_TARGET,), min_length=1, description="What is evolved: skills, system (the agent's prompt), tools"
+        ("skills",), min_length=1, description="What is evolved: skills, system (the agent's prompt), tools"
     )
     prompt_every: int = Field(2, ge=1, description="A prompt among the targets is tried every so many steps")
 

@@ -81,7 +81,7 @@ async def end_epoch(run: TrainingRun, epoch: int, state: TrainerState) -> tuple[
 
     final = await evaluate(run, epoch, "val", "final", skills.version, prompts, {})
     _require_score(final)
-    review = await review_probations(run, epoch, state, skills.version, final.outcomes)
+    review = await review_probations(run, epoch, state, skills.version, prompts, final.outcomes)
     files = {**skills.texts, **review.restored}
     slow = await try_slow_update(run, epoch, skills.version, prompts, files, review.restored, final)
     versions = _Versions(skills, existing, tuple(_changes(run, epoch, review.restored, slow)))

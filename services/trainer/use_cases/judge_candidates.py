@@ -16,6 +16,7 @@ from services.trainer.domain.gate_round import (
     RoundOptions,
     RoundOutcome,
 )
+from services.trainer.domain.prompt_targets import confirmed_only
 from services.trainer.domain.records import Manifest, PoolUnit
 from services.trainer.domain.schedule import Position
 from services.trainer.domain.settlement import Candidate, disjoint_targets
@@ -34,10 +35,15 @@ class GateInput:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The outcome of each judged type, and the endpoints' error rate during the round (None: not recorded)."""
+    """The outcome of each judged type, and the endpoints' error rate during its round (None: not recorded)."""
 
     outcomes: Mapping[str, GateOutcome]
-    endpoint_error_rate: float | None
+    endpoint_error_rates: Mapping[str, float | None]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether anything was accepted."""
+        return any(outcome.accepted for outcome in self.outcomes.values())
 
 
 async def assemble_gates(run: TrainingRun, position: Position, proposals: Sequence[TypeProposal]) -> GateInput:
@@ -47,7 +53,10 @@ async def assemble_gates(run: TrainingRun, position: Position, proposals: Sequen
     """
     packs = {each.task_type: each.pack for each in proposals if each.is_candidate and each.pack is not None}
     texts = {each.task_type: each.candidate_text for each in proposals}
-    wanted = [Candidate(task_type, pack.target_file, texts[task_type]) for task_type, pack in packs.items()]
+    kinds = {each.task_type: each.kind for each in proposals}
+    wanted = [
+        Candidate(task_type, pack.target_file, texts[task_type], kinds[task_type]) for task_type, pack in packs.items()
+    ]
     kept, clashes = disjoint_targets(wanted)
     withheld = {
         clash.candidate.task_type: (
@@ -62,20 +71,12 @@ async def assemble_gates(run: TrainingRun, position: Position, proposals: Sequen
     candidates: list[Candidate] = []
     specs: list[GateSpec] = []
     for candidate in kept:
-        ladder = await _ladder(run, position, candidate.task_type, packs[candidate.task_type].unit_ids, estimates)
+        ladder = await _ladder(run, position, candidate, packs[candidate.task_type].unit_ids, estimates)
         if not ladder:
             withheld[candidate.task_type] = ("SKIP_NO_LADDER", "the proposer saw every unit that could judge it")
             continue
         candidates.append(candidate)
-        specs.append(
-            GateSpec(
-                candidate.task_type,
-                candidate.target_file,
-                candidate.text,
-                ladder,
-                run.settings.verdict_parameters,
-            )
-        )
+        specs.append(_spec(run, candidate, ladder))
     return GateInput(tuple(candidates), tuple(specs), withheld)
 
 
@@ -84,7 +85,7 @@ async def judge_candidates(
 ) -> Judgement:
     """Phase C: one round for all types. A failed or cut-off round raises ServiceFailed; nothing is scored then."""
     if not gate_input.specs:
-        return Judgement({}, None)
+        return Judgement({}, {})
     before = await run.services.models.endpoints()
     gate_round = GateRound(
         workspace=run.workspace,
@@ -111,13 +112,27 @@ async def judge_candidates(
     if outcome is None:
         raise ServiceFailed("gate", "DATA_LOSS", "the round ended without an outcome; run the command again")
     after = await run.services.models.endpoints()
-    return Judgement({each.task_type: each for each in outcome.outcomes}, error_rate(before, after))
+    rate = error_rate(before, after)
+    outcomes = {each.task_type: each for each in outcome.outcomes}
+    return Judgement(outcomes, dict.fromkeys(outcomes, rate))
+
+
+def _spec(run: TrainingRun, candidate: Candidate, ladder: tuple[LadderUnit, ...]) -> GateSpec:
+    parameters, target = run.settings.verdict_parameters, "skill"
+    if candidate.kind == "prompts":
+        parameters, target = confirmed_only(parameters), "prompt"
+    return GateSpec(candidate.task_type, candidate.target_file, candidate.text, ladder, parameters, target)
 
 
 async def _ladder(
-    run: TrainingRun, position: Position, task_type: str, seen_units: Sequence[str], estimates: Mapping[str, float]
+    run: TrainingRun,
+    position: Position,
+    candidate: Candidate,
+    seen_units: Sequence[str],
+    estimates: Mapping[str, float],
 ) -> tuple[LadderUnit, ...]:
-    units = [unit for unit in (*run.diag, *run.val) if unit.task_type == task_type]
+    task_type, all_types = candidate.task_type, candidate.kind == "prompts"
+    units = [unit for unit in (*run.diag, *run.val) if all_types or unit.task_type == task_type]
     missing = [unit.unit_id for unit in units if unit.unit_id not in estimates and unit.unit_id not in run.baseline]
     if missing:
         raise MissingResults("ladder units have no baseline result", missing, "run `videotree baseline` again")

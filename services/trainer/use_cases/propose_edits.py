@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from services.skills import text_sha256
 from services.trainer.domain.cooldown import on_cooldown
 from services.trainer.domain.evolution import AppendixRequest, CasePack, Proposal, ProposalRequest
+from services.trainer.domain.prompt_targets import SKILLS_TARGET
 from services.trainer.domain.schedule import Position
 from services.trainer.domain.trainer_state import TrainerState
 from services.trainer.use_cases.training_run import TrainingRun
@@ -16,7 +17,10 @@ from services.trainer.use_cases.training_run import TrainingRun
 
 @dataclass(frozen=True, slots=True)
 class TypeProposal:
-    """What phase A made of one type: a candidate text for the gate, or the action and reason of its skip report."""
+    """What phase A made of one type: a candidate text for the gate, or the action and reason of its skip report.
+
+    `kind` is skills, or prompts for the proposal about a prompt, whose `task_type` is the name of its gate.
+    """
 
     task_type: str
     pack: CasePack | None
@@ -26,6 +30,7 @@ class TypeProposal:
     skip_action: str
     skip_reason: str
     notes: tuple[str, ...] = ()
+    kind: str = "skills"
 
     @property
     def is_candidate(self) -> bool:
@@ -62,6 +67,8 @@ async def _propose(
     task_type: str,
     pack: CasePack | None,
 ) -> TypeProposal:
+    if SKILLS_TARGET not in run.settings.targets:
+        return _skip(task_type, pack, "SKIP_NOT_A_TARGET", "skills are not among the targets of this run")
     if on_cooldown(state.cooldowns, task_type, position.global_step):
         until = state.cooldowns[task_type] - position.global_step
         return _skip(task_type, pack, "SKIP_COOLDOWN", f"rejected lately; tries again in {until} steps")

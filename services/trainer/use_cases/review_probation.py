@@ -28,17 +28,22 @@ class ProbationResult:
 
 
 async def review_probations(
-    run: TrainingRun, epoch: int, state: TrainerState, skills_version: str, current: Mapping[str, bool]
+    run: TrainingRun,
+    epoch: int,
+    state: TrainerState,
+    skills_version: str,
+    prompts_version: str,
+    current: Mapping[str, bool],
 ) -> ProbationResult:
     """Adds this epoch's pairs to each probation and asks the gate for a decision on it.
 
-    `current` holds the result per unit of the val evaluation at the end of `epoch`, made with `skills_version`.
+    `current` holds the result per unit of the val evaluation at the end of `epoch`, made with these versions.
     """
     restored: dict[str, str] = {}
     records: list[EvolutionRecord] = []
     for task_type, probation in sorted(state.probation.items()):
         known = {unit_id for unit_id, _, _ in probation.pairs}
-        fresh = await _pairs(run, epoch, probation, current)
+        fresh = await _pairs(run, epoch, probation, prompts_version, current)
         pairs = (*probation.pairs, *(pair for pair in fresh if pair[0] not in known))
         review = await run.services.gate.review_probation(
             [ProbationPair(*pair) for pair in pairs],
@@ -56,11 +61,11 @@ async def review_probations(
 
 
 async def _pairs(
-    run: TrainingRun, epoch: int, probation: Probation, current: Mapping[str, bool]
+    run: TrainingRun, epoch: int, probation: Probation, prompts_version: str, current: Mapping[str, bool]
 ) -> list[tuple[str, bool, bool]]:
     before = await _previous_evaluation(run, epoch)
-    if before is None:
-        return []
+    if before is None or before.prompts_version != prompts_version:
+        return []  # a pair must differ in the skill alone
     skills = await run.services.versions.get(run.workspace, "skills", before.skills_version)
     if skills.texts.get(probation.target_file) != probation.predecessor_text:
         return []

@@ -16,6 +16,7 @@ from services.trainer.use_cases.judge_candidates import assemble_gates, judge_ca
 from services.trainer.use_cases.propose_edits import propose_edits
 from services.trainer.use_cases.settle_step import StepFacts, settle_step
 from services.trainer.use_cases.training_run import TrainingRun, answer_all
+from services.trainer.use_cases.try_prompt import Trial, target_of, together, try_prompt
 
 
 async def run_step(run: TrainingRun, position: Position, state: TrainerState) -> tuple[StepDecision, TrainerState]:
@@ -31,12 +32,17 @@ async def run_step(run: TrainingRun, position: Position, state: TrainerState) ->
         )
     manifest, _ = await services.workspaces.get(run.workspace)
     skills = await services.versions.get(run.workspace, "skills", manifest.current.skills)
-    existing = await services.versions.all(run.workspace, "skills")
+    prompts = await services.versions.get(run.workspace, "prompts", manifest.current.prompts)
+    existing = {
+        kind: tuple(each.version for each in await services.versions.all(run.workspace, kind))
+        for kind in ("skills", "prompts")
+    }
     by_id = {unit.unit_id: unit for unit in run.diag}
     batch = [by_id[unit_id] for unit_id in run.schedule.batch(position)]
 
     answers = await _roll_out(run, position, manifest, batch)
-    diagnosis = await _diagnose(run, position, manifest, batch)
+    target = target_of(run, position, state)
+    diagnosis = await _diagnose(run, position, manifest, batch, with_pooled_pack=target is not None)
     run.progress.phase("proposals", position=position)
     types = sorted({unit.task_type for unit in batch})
     proposals = await propose_edits(run, position, state, skills.texts, types, diagnosis.case_packs)
@@ -44,14 +50,19 @@ async def run_step(run: TrainingRun, position: Position, state: TrainerState) ->
     if gate_input.specs:
         run.progress.phase("gate", sum(len(spec.ladder) for spec in gate_input.specs), position)
     judgement = await judge_candidates(run, position, manifest, gate_input)
+    trials = [Trial(tuple(proposals), gate_input, judgement)]
+    if target is not None and diagnosis.pooled_pack is not None:
+        pooled, accepted = diagnosis.pooled_pack, judgement.accepted
+        trials.append(await try_prompt(run, position, state, manifest, target, prompts, pooled, accepted))
+    trial = together(trials)
     facts = StepFacts(
         position=position,
-        skills=skills,
-        existing_versions=tuple(each.version for each in existing),
+        bases={"skills": skills, "prompts": prompts},
+        existing_versions=existing,
         rollout_accuracy=_accuracy(batch, answers),
-        proposals=tuple(proposals),
-        gate_input=gate_input,
-        judgement=judgement,
+        proposals=trial.proposals,
+        gate_input=trial.gate_input,
+        judgement=trial.judgement,
     )
     decision, after = settle_step(run, state, facts)
     require_expected_versions(await services.ledger.commit_step(decision), _expected(decision))
@@ -89,7 +100,7 @@ async def _roll_out(
 
 
 async def _diagnose(
-    run: TrainingRun, position: Position, manifest: Manifest, batch: Sequence[PoolUnit]
+    run: TrainingRun, position: Position, manifest: Manifest, batch: Sequence[PoolUnit], *, with_pooled_pack: bool
 ) -> DiagnoseResult:
     run.progress.phase("diagnosis", position=position)
     job = DiagnoseJob(
@@ -101,6 +112,7 @@ async def _diagnose(
         prompts_version=manifest.current.prompts,
         with_case_packs=True,
         max_steps=run.settings.max_steps,
+        with_pooled_pack=with_pooled_pack,
     )
     async for event in run.services.evolver.diagnose(job):
         if isinstance(event, DiagnoseProgress):

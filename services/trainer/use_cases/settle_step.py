@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from services.skills import text_sha256
 from services.trainer.domain import run_ids
 from services.trainer.domain.cooldown import cooldowns_after
 from services.trainer.domain.evolution import Proposal, RejectedEdit
+from services.trainer.domain.fingerprints import prompts_fingerprint
 from services.trainer.domain.gate_round import GateOutcome
 from services.trainer.domain.records import (
     EvolutionRecord,
@@ -45,11 +46,14 @@ _QUADRANTS = {
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """Everything a step found out, from which its decision follows."""
+    """Everything a step found out, from which its decision follows.
+
+    `bases` are the versions at its start and `existing_versions` the names of all, by kind: skills and prompts.
+    """
 
     position: Position
-    skills: Version
-    existing_versions: tuple[str, ...]
+    bases: Mapping[str, Version]
+    existing_versions: Mapping[str, tuple[str, ...]]
     rollout_accuracy: Mapping[str, float]
     proposals: tuple[TypeProposal, ...]
     gate_input: GateInput
@@ -60,8 +64,7 @@ def settle_step(run: TrainingRun, state: TrainerState, facts: StepFacts) -> tupl
     """The decision of a step and the trainer's state after it, types in alphabetical order throughout."""
     outcomes = facts.judgement.outcomes
     versions = settle(facts.gate_input.candidates, {name: each.accepted for name, each in outcomes.items()})
-    names = upcoming_versions(facts.existing_versions, len(versions))
-    published = {version.task_type: name for version, name in zip(versions, names, strict=True)}
+    published = _published(facts, versions)
     after = state_after(run, state, facts)
     position = facts.position
     decision = StepDecision(
@@ -79,13 +82,22 @@ def settle_step(run: TrainingRun, state: TrainerState, facts: StepFacts) -> tupl
     return decision, after
 
 
+def _published(facts: StepFacts, versions: Sequence[AcceptedVersion]) -> dict[str, str]:
+    """The name each accepted version will have, by type; skills and prompts are numbered apart."""
+    names: dict[str, str] = {}
+    for kind, existing in facts.existing_versions.items():
+        types = [version.task_type for version in versions if version.kind == kind]
+        names.update(zip(types, upcoming_versions(existing, len(types)), strict=True))
+    return names
+
+
 def state_after(run: TrainingRun, state: TrainerState, facts: StepFacts) -> TrainerState:
     """The trainer's state after a step: cooldowns, refused proposals and provisional accepts."""
     refused: list[str] = []
     for each in facts.proposals:
         outcome = facts.judgement.outcomes.get(each.task_type)
         if outcome is not None and outcome.accepted:
-            state = _with_accept(state, each, outcome, facts.skills.texts)
+            state = _with_accept(state, each, outcome, facts.bases[each.kind].texts)
         elif outcome is not None:
             refused.append(each.task_type)
             state = with_rejected(state, each.task_type, _refusal(each, outcome), run.settings.rejected_edits_kept)
@@ -99,6 +111,9 @@ def _with_accept(
     state: TrainerState, proposal: TypeProposal, outcome: GateOutcome, texts: Mapping[str, str]
 ) -> TrainerState:
     target = proposal.pack.target_file if proposal.pack is not None else ""
+    if proposal.kind == "prompts":
+        in_force = prompts_fingerprint({**texts, target: proposal.candidate_text})
+        return replace(state, prompts_fingerprint=in_force)
     for task_type, probation in state.probation.items():
         if probation.target_file == target:
             state = without_probation(state, task_type)
@@ -177,7 +192,7 @@ def _report(run: TrainingRun, facts: StepFacts, proposal: TypeProposal, publishe
         verdict_json=json.dumps(asdict(outcome.verdict), sort_keys=True),
         detectable_gain=outcome.detectable_gain,
         peak_in_flight=outcome.peak_in_flight,
-        endpoint_error_rate=facts.judgement.endpoint_error_rate,
+        endpoint_error_rate=facts.judgement.endpoint_error_rates[proposal.task_type],
         wall_seconds=outcome.wall_seconds,
         accepted_version=published.get(proposal.task_type, ""),
     )
@@ -198,6 +213,7 @@ def _record(
     facts: StepFacts, proposal: TypeProposal, target: str, made: Proposal, published: Mapping[str, str]
 ) -> EvolutionRecord:
     outcome = facts.judgement.outcomes.get(proposal.task_type)
+    base = facts.bases[proposal.kind]
     rejections = [*made.errors, *proposal.notes]
     if outcome is not None and not outcome.accepted:
         rejections.append(_refusal(proposal, outcome).reason)
@@ -209,10 +225,10 @@ def _record(
         ranks_json=json.dumps(list(made.ranks)),
         rejections_json=json.dumps(rejections),
         attempts=made.attempts,
-        base_version=facts.skills.version,
+        base_version=base.version,
         accepted_version=published.get(proposal.task_type, ""),
         cases_json=json.dumps(_cases(proposal)),
-        unified_diff=_diff(target, facts.skills.texts[target], proposal.candidate_text),
+        unified_diff=_diff(target, base.texts[target], proposal.candidate_text),
     )
 
 
@@ -248,7 +264,7 @@ def _diff(name: str, old: str, new: str) -> str:
 def _change(run: TrainingRun, position: Position, outcome: GateOutcome, version: AcceptedVersion) -> VersionChange:
     verdict = outcome.verdict
     return VersionChange(
-        kind="skills",
+        kind=version.kind,
         overrides=version.overrides,
         source="evolution",
         trigger_run=run_ids.gate_prefix(run.run_id, position.epoch, position.step, version.task_type),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from services.trainer.domain import run_ids
 from services.trainer.domain.evolution import SkillText, SlowUpdateRequest, UnitChange
+from services.trainer.domain.prompt_targets import SKILLS_TARGET
 from services.trainer.domain.records import PoolUnit
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, unit_outcomes
 from services.trainer.use_cases.evaluate import Evaluation, evaluate
@@ -43,11 +44,11 @@ async def try_slow_update(
     pending: Mapping[str, str],
     final: Evaluation,
 ) -> SlowUpdateResult | None:
-    """None before the second epoch, when it is switched off, or when no skill changed.
+    """None before the second epoch, when it is switched off, when skills are no target, or when no skill changed.
 
     `files` are the skills in force, `pending` those of them that are not published yet.
     """
-    if epoch < 1 or not run.settings.slow_update:
+    if epoch < 1 or not run.settings.slow_update or SKILLS_TARGET not in run.settings.targets:
         return None
     run.progress.phase("slow update")
     proposed = await run.services.evolver.slow_update(
