@@ -2,6 +2,9 @@
 
 Where one is absent the tests that need it are skipped with the reason. VIDEOTREE_REQUIRE (a comma-separated list of
 `docker`, `redis`, `data`) turns such a skip into a failure, so that CI can't pass by testing nothing.
+
+HYPOTHESIS_PROFILE chooses how much property tests try: `ci` draws the same examples on every run and prints how to
+repeat a failure; `deep` tries twenty times as many, whatever number a test asks for.
 """
 
 from __future__ import annotations
@@ -13,8 +16,28 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+DEEPER = 20
+settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None)
+settings.register_profile("deep", deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile(PROFILE)
 
 DATA = Path(os.environ.get("VIDEOTREE_TEST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In the profile `deep` every property test tries more: a test's own number of examples outranks a profile's."""
+    if PROFILE != "deep":
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        own = getattr(test, "_hypothesis_internal_use_settings", None)
+        if test is not None and own is not None:
+            deeper = settings(own, max_examples=own.max_examples * DEEPER, deadline=None)
+            getattr(test, "__func__", test)._hypothesis_internal_use_settings = deeper
+            item.add_marker(pytest.mark.timeout(1800))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
