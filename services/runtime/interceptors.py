@@ -6,6 +6,8 @@ import contextlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -15,7 +17,7 @@ from grpc_status import rpc_status
 
 from services.runtime.authentication import TOKEN_RULES, TokenCheck
 from services.runtime.logging import get_logger
-from services.runtime.metrics import CALL_SECONDS, CALLS, CALLS_IN_FLIGHT
+from services.runtime.metrics import MethodMetrics
 from services.runtime.request_context import REQUEST_ID_KEY, enter_request, remaining_seconds
 from services.runtime.status import StatusRule, error_status, rule_for
 
@@ -34,6 +36,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         self._domain = domain
         self._rules: dict[type[Exception], StatusRule] = {**TOKEN_RULES, **rules}
         self._token = token
+        self._surrounded: dict[str, Handler] = {}
 
     async def intercept_service(
         self,
@@ -41,13 +44,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
         """The method's handler with everything around it; None for a method that doesn't exist (UNIMPLEMENTED)."""
+        method = handler_call_details.method
+        known = self._surrounded.get(method)
+        if known is not None:
+            return known
         handler = await continuation(handler_call_details)
         if handler is None:
             return None
-        return _surrounded(handler, lambda context: self._call(handler_call_details.method, context))
-
-    def _call(self, method: str, context: Context) -> _Call:
-        return _Call(method, context, self._token, self._status_of)
+        surroundings = _Surroundings(MethodMetrics(method), self._token, self._status_of)
+        return self._surrounded.setdefault(method, _surrounded(handler, partial(_Call, surroundings)))
 
     def _status_of(self, error: Exception, method: str) -> status_pb2.Status:
         rule = rule_for(error, self._rules)
@@ -66,30 +71,33 @@ class _InternalError(Exception):
         self.metadata = {"error_id": error_id}
 
 
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What all calls of one method share."""
+
+    metrics: MethodMetrics
+    token: TokenCheck | None
+    status_of: Callable[[Exception, str], status_pb2.Status]
+
+
 class _Call:
     """One call from its arrival to its status, as an async context manager around the servicer's method."""
 
-    def __init__(
-        self,
-        method: str,
-        context: Context,
-        token: TokenCheck | None,
-        status_of: Callable[[Exception, str], status_pb2.Status],
-    ) -> None:
+    __slots__ = ("_code", "_context", "_method", "_started")
+
+    def __init__(self, method: _Surroundings, context: Context) -> None:
         self._method = method
         self._context = context
-        self._token = token
-        self._status_of = status_of
         self._code = grpc.StatusCode.OK
         self._started = time.perf_counter()
 
     async def __aenter__(self) -> None:
         metadata = _text_metadata(self._context)
         enter_request(metadata.get(REQUEST_ID_KEY), remaining_seconds(self._context))
-        CALLS_IN_FLIGHT.labels(self._method).inc()
-        if self._token is not None:
+        self._method.metrics.arrived()
+        if self._method.token is not None:
             try:
-                self._token.require(self._method, metadata)
+                self._method.token.require(self._method.metrics.method, metadata)
             except Exception as error:
                 await self.__aexit__(type(error), error, error.__traceback__)
 
@@ -102,7 +110,7 @@ class _Call:
             else:
                 await self._answer(error)
         finally:
-            self._record()
+            self._method.metrics.answered(self._code.name, time.perf_counter() - self._started)
 
     async def _answer(self, error: BaseException) -> None:
         """Ends the call with the status of `error`; what gRPC itself raised to end it goes on unchanged."""
@@ -116,15 +124,9 @@ class _Call:
         if isinstance(error, TimeoutError) and expired:
             self._code = grpc.StatusCode.DEADLINE_EXCEEDED
             await self._context.abort(self._code, "the deadline passed")
-        status = rpc_status.to_status(self._status_of(error, self._method))
+        status = rpc_status.to_status(self._method.status_of(error, self._method.metrics.method))
         self._code = status.code
         await self._context.abort(status.code, status.details, status.trailing_metadata or ())
-
-    def _record(self) -> None:
-        seconds = time.perf_counter() - self._started
-        CALLS_IN_FLIGHT.labels(self._method).dec()
-        CALLS.labels(self._method, self._code.name).inc()
-        CALL_SECONDS.labels(self._method, self._code.name).observe(seconds)
 
 
 def _surrounded(handler: Handler, call: Callable[[Context], _Call]) -> Handler:

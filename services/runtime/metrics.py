@@ -45,6 +45,30 @@ CALL_SECONDS = histogram(
 CALLS_IN_FLIGHT = gauge("videotree_grpc_calls_in_flight", "Calls being served now", ["method"])
 
 
+class MethodMetrics:
+    """The metrics of one gRPC method; looking a child up by its labels costs more than counting, so each is kept."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self._in_flight = CALLS_IN_FLIGHT.labels(method)
+        self._by_code: dict[str, tuple[Counter, Histogram]] = {}
+
+    def arrived(self) -> None:
+        """Counts a call as being served."""
+        self._in_flight.inc()
+
+    def answered(self, code: str, seconds: float) -> None:
+        """Counts a call as answered with the status code of this name, after `seconds`."""
+        self._in_flight.dec()
+        found = self._by_code.get(code)
+        if found is None:
+            found = (CALLS.labels(self.method, code), CALL_SECONDS.labels(self.method, code))
+            self._by_code[code] = found
+        calls, call_seconds = found
+        calls.inc()
+        call_seconds.observe(seconds)
+
+
 def serve_metrics(host: str, port: int) -> Callable[[], None]:
     """Serves `/metrics` on `host:port` from a thread and returns the function that stops it.
 
