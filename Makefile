@@ -14,7 +14,7 @@ DEV := $(VENV)/.dev-installed
 TRAIN_COMMAND ?= videotree train --demo
 TRAIN_ARGS ?=
 BENCH_ARGS ?=
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+PYTEST_ARGS ?= -n 2
 
 COMPOSE ?= $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 COMPOSE_FILES := -f deploy/compose.yaml $(if $(GPU),-f deploy/compose.gpu.yaml) $(if $(CPU),-f deploy/compose.cpu.yaml) \
@@ -79,7 +79,8 @@ check-docs: $(DEV)
 	$(BIN)/python checks/no_place_names.py
 
 test: $(DEV) ## run the whole suite (container tests where a Docker engine answers)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m container
+	$(BIN)/python -m pytest -m "not container" $(PYTEST_ARGS)
 
 test-unit: $(DEV) ## run the fast, pure tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/unit tests/property

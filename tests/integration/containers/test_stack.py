@@ -12,7 +12,6 @@ from tests.integration.containers.stack import BUILD_TIMEOUT_SECONDS, SERVICES, 
 pytestmark = [
     pytest.mark.container,
     pytest.mark.slow,
-    pytest.mark.xdist_group("containers"),
     pytest.mark.timeout(BUILD_TIMEOUT_SECONDS + 300),
 ]
 
