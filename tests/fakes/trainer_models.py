@@ -56,7 +56,7 @@ class FakeAgent:
         self.world = world
 
     async def answer(self, job: AnswerJob) -> AsyncIterator[Answer]:
-        texts = {**self.world.texts("skills", job.skills_version), **job.overrides}
+        texts = {**self.world.in_force(job.skills_version, job.prompts_version), **job.overrides}
         wanted = {question.question_id: question for question in self.world.questions}
         for question_id in job.question_ids:
             done = self.world.predictions.get((job.run_id, question_id)) if job.resume else None
@@ -133,7 +133,7 @@ class FakeGate:
         return ProbationReview(decision, "by the fake's rule", wins, losses, len(pairs))
 
     def _outcome(self, gate_round: GateRound, spec: GateSpec) -> GateOutcome:
-        base_texts = self.world.texts("skills", gate_round.skills_version)
+        base_texts = self.world.in_force(gate_round.skills_version, gate_round.prompts_version)
         cand_texts = {**base_texts, spec.target_file: spec.candidate_text}
         prefix = f"{gate_round.run_id}_e{gate_round.epoch}_s{gate_round.step}_gate_{slug(spec.task_type)}"
         wanted = {question.question_id: question for question in self.world.questions}
@@ -147,7 +147,8 @@ class FakeGate:
             words = ("wrong", "right")
             seen.append(UnitObserved(rank, unit.unit_id, words[base], words[cand], True, False))
         seen.append(UnitObserved(len(rows), f"looked ahead {len(seen)}", "right", "wrong", False, False))
-        accept = "accept_provisional" if self.world.provisional else "accept_confirmed"
+        provisional = self.world.provisional and spec.target == "skill"
+        accept = "accept_provisional" if provisional else "accept_confirmed"
         decision = accept if w - losses >= 3 else "reject_exhausted"
         n = len(rows)
         verdict = Verdict(
@@ -196,10 +197,15 @@ class FakeEvolver:
             cases = cases[:2]
             target = skill_file(task_type, self.world.texts("skills", job.skills_version))
             packs.append(CasePack(task_type, target, cases, (), "{}", tuple(case.unit_id for case in cases)))
+        pooled = None
+        if job.with_pooled_pack:
+            cases = tuple(case for pack in packs for case in pack.failures)
+            pooled = CasePack("", "", cases, (), "{}", tuple(case.unit_id for case in cases))
         right = len(answers) - len(wrong)
-        yield DiagnoseResult(tuple(fresh), tuple(packs), right, len(wrong), 0, 0, len(found) - len(fresh))
+        yield DiagnoseResult(tuple(fresh), tuple(packs), right, len(wrong), 0, 0, len(found) - len(fresh), pooled)
 
     async def propose(self, request: ProposalRequest) -> Proposal:
+        self.world.asked.append(request)
         word = self.world.proposals.get(request.case_pack.task_type, "")
         if not word or word in request.current_text:
             return Proposal("skipped", "", (), (), ("nothing to change",), False, (), 1, "", "")

@@ -117,12 +117,13 @@ class FakeStore:
     def _commit(self, changes: Sequence[VersionChange], checkpoint: Checkpoint) -> Committed:
         made = []
         for change in changes:
-            current = self.world.manifest.current.skills
-            texts = {**self.world.texts("skills", current), **change.overrides}
-            name = f"v{len(self.world.versions['skills']) + 1}"
-            made.append(version("skills", name, current, texts, change.trigger_run))
-            self.world.versions["skills"].append(made[-1])
-            now = dataclasses.replace(self.world.manifest.current, skills=name)
+            kind = change.kind
+            current = getattr(self.world.manifest.current, kind)
+            texts = {**self.world.texts(kind, current), **change.overrides}
+            name = f"v{len(self.world.versions[kind]) + 1}"
+            made.append(version(kind, name, current, texts, change.trigger_run))
+            self.world.versions[kind].append(made[-1])
+            now = dataclasses.replace(self.world.manifest.current, **{kind: name})
             self.world.manifest = dataclasses.replace(self.world.manifest, current=now)
         self.world.checkpoints[checkpoint.run_id] = checkpoint
         return Committed(tuple(made), self.world.manifest, False)

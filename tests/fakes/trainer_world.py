@@ -15,6 +15,7 @@ from typing import Any
 
 from services.questions import Question
 from services.skills import skill_file, slug
+from services.trainer.domain.evolution import ProposalRequest
 from services.trainer.domain.records import (
     Best,
     Checkpoint,
@@ -34,6 +35,7 @@ from services.trainer.domain.records import (
     VersionFile,
 )
 
+SYSTEM_PROMPT = "agent.system.md"
 TYPES = ("Action Reasoning", "Counting Problem", "Object Recognition")
 
 
@@ -89,6 +91,7 @@ class World:
         self.diagnoses: dict[str, Diagnosis] = {}
         self.intents: list[tuple[str, int]] = []
         self.proposals: Mapping[str, str] = {TYPES[0]: "GOOD", TYPES[1]: "BAD"}
+        self.asked: list[ProposalRequest] = []
         self.slow_text = ""
         self.provisional = False
         self.endpoint_down = False
@@ -101,9 +104,13 @@ class World:
     def texts(self, kind: str, name: str) -> dict[str, str]:
         return next(each for each in self.versions[kind] if each.version == name).texts
 
+    def in_force(self, skills: str, prompts: str) -> dict[str, str]:
+        """All files of two versions; no skill is named as a prompt is."""
+        return {**self.texts("skills", skills), **self.texts("prompts", prompts)}
+
     def right(self, salt: str | None, question: Question, texts: Mapping[str, str]) -> bool:
-        """Whether an agent with these skills is right on a question."""
-        text = texts[skill_file(question.task_type, texts)]
+        """Whether an agent with these skills and prompts is right on a question."""
+        text = texts[skill_file(question.task_type, texts)] + texts.get(SYSTEM_PROMPT, "")
         chance = 0.95 if "GOOD" in text else 0.05 if "BAD" in text else 0.5
         return draw(str(salt), question.question_id, text) < chance
 
@@ -156,7 +163,11 @@ class Silent:
 def outcome_of(world: World) -> str:
     """Everything that a training decided, times aside, as one text to compare."""
     best = world.manifest.best.hard
-    versions = [(each.version, each.parent, each.texts, each.trigger_run) for each in world.versions["skills"]]
+    versions = [
+        (kind, each.version, each.parent, each.texts, each.trigger_run)
+        for kind in ("skills", "prompts")
+        for each in world.versions[kind]
+    ]
     return json.dumps(
         {
             "versions": versions,
