@@ -56,7 +56,7 @@ class Stack:
             assert time.monotonic() < deadline, f"{service} is still {now}"
             time.sleep(0.2)
 
-    def wait_until_healthy(self, service: str, seconds: float = 90) -> None:
+    def wait_until_healthy(self, service: str, seconds: float = 240) -> None:
         """Returns once the container is healthy; raises AssertionError with its log after `seconds`."""
         deadline = time.monotonic() + seconds
         while (health := self.state(service)["Health"]["Status"]) != "healthy":
