@@ -45,6 +45,7 @@ class ScriptedModel:
         self.requests: list[ChatRequest] = []
         self.salts: list[str | None] = []
         self.embedded: list[tuple[str, ...]] = []
+        self.embed_origins: list[CallOrigin | None] = []
         self.in_flight = 0
         self.most_in_flight = 0
 
@@ -79,6 +80,7 @@ class ScriptedModel:
     ) -> EmbedResult:
         """Letter counts as vectors."""
         self.embedded.append(request.texts)
+        self.embed_origins.append(origin)
         vectors = tuple(
             tuple(float(text.lower().count(letter)) for letter in "abcdeghknorstw") for text in request.texts
         )

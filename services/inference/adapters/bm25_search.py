@@ -9,7 +9,9 @@ import Stemmer
 from async_lru import alru_cache
 
 from services.inference.domain.agent_view import node_text
+from services.inference.domain.chat import CallOrigin
 from services.inference.use_cases.answer_ports import Hit, LoadedTree
+from services.inference.use_cases.ports import NO_ORIGIN
 from services.video_tree import Node
 
 _INDEXES_KEPT = 128
@@ -28,8 +30,8 @@ class Bm25Search:
     def __init__(self, indexes_kept: int = _INDEXES_KEPT) -> None:
         self._kept_index = alru_cache(maxsize=indexes_kept)(_built)
 
-    async def search(self, loaded: LoadedTree, query: str, most: int) -> list[Hit]:
-        """See NodeSearch. The score is BM25's; nodes that share no word with the query are left out."""
+    async def search(self, loaded: LoadedTree, query: str, most: int, *, origin: CallOrigin = NO_ORIGIN) -> list[Hit]:
+        """See NodeSearch. The score is BM25's; nodes that share no word with the query are left out; no model is called."""
         return _best(await self._kept_index(loaded), query, most)
 
 

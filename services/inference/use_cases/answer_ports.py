@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from services.inference.domain.chat import CallOrigin
 from services.inference.domain.prediction import AnswerRecord
+from services.inference.use_cases.ports import NO_ORIGIN
 from services.questions import Question
 from services.video_tree import Node, VideoTree
 
@@ -93,6 +95,9 @@ class AnswerLog(Protocol):
 class NodeSearch(Protocol):
     """Finds the nodes of a tree whose text is closest to a query."""
 
-    async def search(self, loaded: LoadedTree, query: str, most: int) -> list[Hit]:
-        """At most `most` nodes, best first, none twice; empty where nothing matches. Deterministic."""
+    async def search(self, loaded: LoadedTree, query: str, most: int, *, origin: CallOrigin = NO_ORIGIN) -> list[Hit]:
+        """At most `most` nodes, best first, none twice; empty where nothing matches. Deterministic.
+
+        Model calls, where it makes any, are recorded as made for `origin`.
+        """
         ...

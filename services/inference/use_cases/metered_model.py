@@ -63,6 +63,11 @@ class MeteredModel:
                 self._count(result)
                 return result
 
+    @property
+    def origin(self) -> CallOrigin:
+        """What the calls are made for."""
+        return self._origin
+
     def serves(self, role: Role) -> bool:
         """Whether an endpoint is configured for the role."""
         return self._model.serves(role)

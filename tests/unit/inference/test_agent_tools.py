@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 
 from services.inference.adapters.bm25_search import Bm25Search
+from services.inference.domain.agent_loop import LoopLimits
+from services.inference.domain.agent_skills import SkillMode
 from services.inference.domain.agent_tool_args import InvalidToolCall
-from services.inference.domain.chat import ChatRequest, ImagePart, Role, TextPart
+from services.inference.domain.chat import CallOrigin, ChatRequest, ImagePart, Role, TextPart
 from services.inference.domain.errors import RequestTooLarge
 from services.inference.use_cases.answer_ports import LoadedTree
+from services.inference.use_cases.answer_setup import AgentServices, AgentSetup, SolverKind
 from services.inference.use_cases.metered_model import MeteredModel
 from services.inference.use_cases.tools.embedding_search import EmbeddingSearch
 from services.inference.use_cases.tools.observe_frame import ObserveFrame
 from services.inference.use_cases.tools.search_similar import SearchSimilar
 from services.inference.use_cases.tools.tool import Condenser
+from services.inference.use_cases.tools.toolbox import toolbox
 from services.inference.use_cases.tools.view_node import ViewNode
 from services.runtime.bundled import bundled_path
 from services.templates import TemplateSet, read_folder
@@ -126,6 +130,25 @@ async def test_agt_2_embeddings_are_asked_for_once_a_tree() -> None:
     assert hits[0].score == pytest.approx(1.0)
     await search.search(loaded_kitchen(), "dog", 3)
     assert [len(texts) for texts in model.embedded] == [14, 1, 1]
+
+
+async def test_agt_2_inf_10_embeddings_are_recorded_as_made_for_the_run_and_question_that_asked_first() -> None:
+    model = ScriptedModel(roles=frozenset({Role.EMBED}))
+    search = EmbeddingSearch(model)
+    first, second = CallOrigin("w", "run-1", "q1"), CallOrigin("w", "run-2", "q2")
+    await SearchSimilar(loaded_kitchen(), search, first)({"query": "dog"})
+    await SearchSimilar(loaded_kitchen(), search, second)({"query": "dog"})
+    assert model.embed_origins == [first, first, second]
+
+
+async def test_inf_10_a_questions_tools_know_what_they_are_called_for() -> None:
+    model = ScriptedModel(roles=frozenset({Role.EMBED}))
+    origin = CallOrigin("w", "run-1", "q1")
+    setup = AgentSetup("run-1", TEMPLATES, None, SkillMode.NONE, SolverKind.TREE, LoopLimits(), "s", None)
+    services = AgentServices(model, InMemoryAnswering([]), InMemoryAnswering([]), EmbeddingSearch(model), 1000)
+    tools = toolbox(services, setup, MeteredModel(model, "s", None, origin), loaded_kitchen(), "?")
+    await tools["search_similar"]({"query": "dog"})
+    assert set(model.embed_origins) == {origin}
 
 
 def observing(model: ScriptedModel, jpegs: dict[str, bytes]) -> ObserveFrame:

@@ -20,7 +20,7 @@ def toolbox(
     condenser = Condenser(model, setup.templates, services.condense_above_chars)
     tools: dict[str, Tool] = {
         "view_node": ViewNode(loaded.tree, condenser, question_text),
-        "search_similar": SearchSimilar(loaded, services.search),
+        "search_similar": SearchSimilar(loaded, services.search, model.origin),
         "observe_frame": ObserveFrame(loaded.tree, services.library, model, setup.templates),
     }
     if setup.skill_mode is SkillMode.MANUAL and setup.skills is not None:
