@@ -18,6 +18,8 @@ from services.store.use_cases.ports import LedgerReader, LedgerTransaction, Row
 
 T = TypeVar("T")
 
+_SIGNS_OF_A_FULL_DISK = ("database or disk is full", "No space left on device")
+
 
 class SqlLedger:
     """One database; reads run in threads of their own, so the event loop never waits for the disk."""
@@ -76,4 +78,7 @@ def storage_failed(error: SQLAlchemyError) -> StorageFailed:
     """Return the domain error for a refusal of the database."""
     # The driver's own words only: SQLAlchemy's message repeats the statement with all its values.
     cause = getattr(error, "orig", None) or error
-    return StorageFailed(f"the database refused: {type(cause).__name__}: {str(cause)[:300]}")
+    words = f"{type(cause).__name__}: {str(cause)[:300]}"
+    if any(sign in words for sign in _SIGNS_OF_A_FULL_DISK):
+        return StorageFailed(f"the disk that holds the database is full ({words}); make room there, then go on")
+    return StorageFailed(f"the database refused: {words}")
