@@ -36,7 +36,7 @@ async def test_qua_13_any_field_may_hold_anything():
             inference_address=f"127.0.0.1:{free_port()}", model_retry_seconds=0.0, store_retry_seconds=0.0,
         )  # fmt: skip
         async with local_channel("evolver", await build(config), config) as channel:
-            for _ in range(25 * SCALE):
+            for _ in range(60 * SCALE):
                 for service in services_of(evolver_service_pb2):
                     answered += await require_clear_answers(channel, service, rng, SOUND)
     assert {"ApplyEdits", "ValidateSkill", "ConsolidateAppendix"} <= set(answered), answered
