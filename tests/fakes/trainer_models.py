@@ -186,6 +186,7 @@ class FakeEvolver:
         self.world = world
 
     async def diagnose(self, job: DiagnoseJob) -> AsyncIterator[Any]:
+        self.world.diagnosed.append(job)
         answers = [each for (run, _), each in sorted(self.world.predictions.items()) if run == job.run_id]
         yield DiagnoseProgress(len(answers), len(answers))
         wrong = [each for each in answers if not each.correct]

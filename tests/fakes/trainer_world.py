@@ -15,7 +15,7 @@ from typing import Any
 
 from services.questions import Question
 from services.skills import skill_file, slug
-from services.trainer.domain.evolution import ProposalRequest
+from services.trainer.domain.evolution import DiagnoseJob, ProposalRequest
 from services.trainer.domain.records import (
     Best,
     Checkpoint,
@@ -81,7 +81,8 @@ class World:
             "lab", CurrentVersions("all", "set", "v1", "v1"), Best(), "pools-sha", "baseline", "seed", "1"
         )
         self.predictions: dict[tuple[str, str], Prediction] = {}
-        self.runs: dict[str, Run] = {}
+        self.diagnosed: list[DiagnoseJob] = []
+        self.runs: dict[str, Run] = {"baseline": Run("baseline", "baseline", config_json='{"max_steps": 20}')}
         self.checkpoints: dict[str, Checkpoint] = {}
         self.steps: dict[tuple[int, int], StepDecision] = {}
         self.epochs: dict[int, EpochDecision] = {}

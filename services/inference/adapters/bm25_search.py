@@ -31,7 +31,7 @@ class Bm25Search:
         self._kept_index = alru_cache(maxsize=indexes_kept)(_built)
 
     async def search(self, loaded: LoadedTree, query: str, most: int, *, origin: CallOrigin = NO_ORIGIN) -> list[Hit]:
-        """See NodeSearch. The score is BM25's; nodes that share no word with the query are left out; no model is called."""
+        """See NodeSearch. The score is BM25's; nodes that share no word with the query are left out."""
         return _best(await self._kept_index(loaded), query, most)
 
 

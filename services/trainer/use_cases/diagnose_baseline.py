@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.trainer.domain.errors import ServiceFailed
+from services.trainer.domain.errors import ServiceFailed, WorkspaceProblem
 from services.trainer.domain.evolution import CaseDiagnosis, DiagnoseJob, DiagnoseProgress, DiagnoseResult
 from services.trainer.domain.records import Diagnosis, Manifest
 from services.trainer.use_cases.baseline import BASELINE_RUN
@@ -30,7 +31,11 @@ class OfflineDiagnosis:
 async def diagnose_baseline(
     services: Services, progress: Progress, manifest: Manifest, *, retry_uncertain: bool
 ) -> OfflineDiagnosis:
-    """Diagnoses the baseline's wrong answers that have no row yet; with `retry_uncertain` also the uncertain ones."""
+    """Diagnoses the baseline's wrong answers that have no row yet; with `retry_uncertain` also the uncertain ones.
+
+    Raises WorkspaceProblem for a workspace without a baseline.
+    """
+    max_steps = await _step_limit(services, manifest.name)
     earlier = await services.ledger.baseline_diagnoses(manifest.name, BASELINE_RUN)
     done = [each for each in earlier if not (retry_uncertain and each.tier.lower() == UNCERTAIN)]
     progress.phase("diagnosis")
@@ -44,6 +49,7 @@ async def diagnose_baseline(
         with_case_packs=False,
         tolerate_degraded=True,
         known_fingerprints=tuple(each.fingerprint for each in done),
+        max_steps=max_steps,
     )
     result: DiagnoseResult | None = None
     async for event in services.evolver.diagnose(job):
@@ -65,6 +71,14 @@ async def diagnose_baseline(
         infra=result.infra_count,
         tiers=dict(sorted(Counter(each.tier for each in rows.values()).items())),
     )
+
+
+async def _step_limit(services: Services, workspace: str) -> int:
+    """The limit under which the baseline was answered, which need not be that of today's configuration."""
+    for run in await services.runs.all(workspace, BASELINE_RUN):
+        if run.run_id == BASELINE_RUN:
+            return int(json.loads(run.config_json or "{}").get("max_steps", 0))
+    raise WorkspaceProblem(f"workspace {workspace} has no baseline; run `videotree baseline` first")
 
 
 def _row(diagnosis: CaseDiagnosis) -> Diagnosis:

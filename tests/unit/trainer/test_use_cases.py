@@ -8,7 +8,7 @@ import pytest
 
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.budget import BudgetLimits
-from services.trainer.domain.errors import BudgetReached, EndpointDown, MissingResults
+from services.trainer.domain.errors import BudgetReached, EndpointDown, MissingResults, WorkspaceProblem
 from services.trainer.domain.records import CallSummary
 from services.trainer.domain.split import SplitParameters
 from services.trainer.use_cases.baseline import run_baseline
@@ -58,6 +58,16 @@ async def test_trn_3_done_rows_are_skipped_and_uncertain_ones_repeated_on_reques
     retried = await diagnose_baseline(services_of(world), Silent(), world.manifest, retry_uncertain=True)
     assert retried.diagnosed == 1
     assert world.diagnoses[doubtful].tier == "T2"
+
+
+async def test_trn_3_the_diagnosis_knows_the_step_limit_of_the_baseline_and_not_of_today() -> None:
+    world = World()
+    world.runs.clear()
+    with pytest.raises(WorkspaceProblem, match="no baseline; run `videotree baseline` first"):
+        await diagnose_baseline(services_of(world), Silent(), world.manifest, retry_uncertain=False)
+    await run_baseline(services_of(world), Silent(), dataclasses.replace(SETTINGS, max_steps=7), world.manifest)
+    await diagnose_baseline(services_of(world), Silent(), world.manifest, retry_uncertain=False)
+    assert [job.max_steps for job in world.diagnosed] == [7]
 
 
 async def test_trn_4_the_split_freezes_every_unit_in_one_pool() -> None:
