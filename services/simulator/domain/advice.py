@@ -53,7 +53,7 @@ def misleading(advice: Sequence[Advice]) -> frozenset[str]:
 
 
 def active(
-    skills: Sequence[str],
+    texts: Sequence[str],
     question: str,
     advice: tuple[Advice, ...],
     needs: tuple[Need, ...],
@@ -61,7 +61,7 @@ def active(
     draws: Draws,
 ) -> frozenset[str]:
     """The behaviours of one conversation: advised ones with the follow rate, helpful others now and then."""
-    asked_for: frozenset[str] = frozenset().union(*(advised(text, advice) for text in skills))
+    asked_for: frozenset[str] = frozenset().union(*(advised(text, advice) for text in texts))
     shown = {name for name in asked_for if draws.happens(f"follow/{name}", world.follow_rate)}
     for name in needed(question, needs):
         if name not in asked_for and draws.happens(f"spontaneous/{name}", world.spontaneous_rate):

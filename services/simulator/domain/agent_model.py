@@ -37,9 +37,8 @@ def answer_as_agent(messages: Sequence[dict[str, Any]], seed: int | None, world:
 
 
 def _situation(conversation: Conversation, world: World, lexicon: Lexicon, draws: Draws) -> Situation:
-    behaviours = advice.active(
-        conversation.skills, conversation.question, world.advice, world.needs, world.agent, draws
-    )
+    texts = (conversation.instructions, *conversation.skills)
+    behaviours = advice.active(texts, conversation.question, world.advice, world.needs, world.agent, draws)
     return Situation(
         reading=read_question(conversation.question, lexicon),
         options=conversation.options,

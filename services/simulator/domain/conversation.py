@@ -13,10 +13,14 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from services.skills import section_spans
+
 _OPTION = re.compile(r"^\(?([A-Z])[.):]\s*(.*)$")
 _OBSERVATION = re.compile(r'<observation tool="([^"]*)"([^>]*)>\n?(.*?)\n?</observation>', re.DOTALL)
 _FAULT = re.compile(r"<fault\b[^>]*>\n?(.*?)\n?</fault>", re.DOTALL)
 _SKILL = re.compile(r'<skill name="([^"]*)"[^>]*>\n?(.*?)\n?</skill>', re.DOTALL)
+_SKILLS_BLOCK = re.compile(r"^<skills>[ \t]*\n.*?^</skills>", re.DOTALL | re.MULTILINE)
+FROZEN_SECTIONS = ("## Output format", "## Tools", "## Tree structure")
 _CATALOGUE_LINE = re.compile(r"^- ([a-z0-9][a-z0-9._-]*): (.*)$", re.MULTILINE)
 _STEPS_LEFT = re.compile(r'steps_left="(\d+)"')
 
@@ -43,11 +47,13 @@ class Step:
 class Conversation:
     """An agent conversation as far as it has gone.
 
-    `identity` is what all of its turns have in common, `skills` the texts shown so far, `catalogue` the (name,
-    description) of skills that can be read.
+    `identity` is what all of its turns have in common, `instructions` what the system prompt says besides skills and
+    the sections that programs read, `skills` the texts shown so far, `catalogue` the (name, description) of skills that
+    can be read.
     """
 
     identity: str
+    instructions: str
     skills: tuple[str, ...]
     catalogue: tuple[tuple[str, str], ...]
     question: str
@@ -97,6 +103,15 @@ def skill_texts(system: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
+def instructions(system: str) -> str:
+    """A system prompt without the skills and without the sections that say what tools, tree and replies look like."""
+    text = _SKILLS_BLOCK.sub("", system)
+    for _, span in reversed(section_spans(text, FROZEN_SECTIONS)):
+        text = text[: span.start] + text[span.end :]
+    return text
+
+
+@lru_cache(maxsize=256)
 def skill_catalogue(system: str) -> tuple[tuple[str, str], ...]:
     """(name, description) of the skills that a prompt lists instead of showing them."""
     shown = tag("skills", system)
@@ -122,6 +137,7 @@ def read_conversation(messages: Sequence[dict[str, Any]]) -> Conversation:
     left = int(found[-1]) if found else int(allowed) - len(steps) if allowed.isdigit() else 99
     return Conversation(
         identity=f"{system}\x1e{first}",
+        instructions=instructions(system),
         skills=(*skill_texts(system), *(text for step in steps for text in skill_texts(step.output))),
         catalogue=skill_catalogue(system),
         question=tag("question", first),

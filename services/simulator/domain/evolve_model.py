@@ -13,7 +13,8 @@ from services.simulator.domain.draws import Draws
 from services.simulator.domain.skill_places import free_body, list_items
 from services.simulator.domain.task import Task, cut_off, read_task
 from services.simulator.domain.words import Lexicon
-from services.simulator.domain.world import Proposal, World
+from services.simulator.domain.world import PROMPT_TYPE, Proposal, World
+from services.skills import section_spans
 
 _CASE = re.compile(r'<case\b[^>]*?\b(?:id|question_id)="([^"]+)"')
 _NUMBERED = re.compile(r'<edit n="(\d+)">(.*?)</edit>', re.DOTALL)
@@ -77,7 +78,8 @@ def _texts(task: Task, skill: str, world: World, draws: Draws) -> list[str]:
 
 def _stock(task: Task, skill: str, world: World, quality: str) -> list[Proposal]:
     """The proposals of one quality that suit the type, say something new, and were not refused before."""
-    task_type, refused = tag("task_type", task.text).strip(), tag("rejected", task.text)
+    task_type = tag("task_type", task.text).strip() or PROMPT_TYPE
+    refused = tag("rejected", task.text)
     known = advised(skill, world.advice)
 
     def is_new(proposal: Proposal) -> bool:
@@ -134,14 +136,25 @@ def _rewrite(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[
     }
 
 
-def _write_prompt_edits(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+def _write_system_edits(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+    """One sentence more in the system prompt, by the world's mixture: the agent follows it as it follows a skill."""
+    return _prompt_edits(task, world, draws, draws.weighted("quality", world.evolve.mixture))
+
+
+def _write_tool_edits(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+    """One neutral sentence more: the simulated tools do what they do, whatever their prompt advises."""
+    return _prompt_edits(task, world, draws, "neutral")
+
+
+def _prompt_edits(task: Task, world: World, draws: Draws, quality: str) -> dict[str, Any]:
     prompt, cases = tag("prompt", task.text), _cases(task)
-    items = list_items(prompt, tag("frozen", task.text))
-    stock = [one.text for one in _stock(task, prompt, world, "neutral")]
+    headings = tuple(tag("frozen", task.text).splitlines())
+    frozen = "\n".join(span.of(prompt) for _, span in section_spans(prompt, headings))
+    items, stock = list_items(prompt, frozen), _stock(task, prompt, world, quality)
     if not (items and cases and stock):
         return {"suggestions": [], "edits": []}
-    line, text = items[-1], draws.choice("text/0", stock)
-    return {"suggestions": [], "edits": [_record("replace", line, f"{line} {text}", "It costs nothing.", cases)]}
+    line, text = items[-1], draws.choice("text/0", stock).text
+    return {"suggestions": [], "edits": [_record("replace", line, f"{line} {text}", "It concerns all types.", cases)]}
 
 
 def _rank(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
@@ -187,8 +200,8 @@ def _holds_cases(text: str) -> bool:
 _WRITERS: Mapping[str, Callable[[Task, World, Lexicon, Draws], dict[str, Any]]] = {
     "evolve.skill": _write_edits,
     "evolve.rewrite": _rewrite,
-    "evolve.system": _write_prompt_edits,
-    "evolve.tool": _write_prompt_edits,
+    "evolve.system": _write_system_edits,
+    "evolve.tool": _write_tool_edits,
     "evolve.rank": _rank,
     "evolve.consolidate": _consolidate,
     "slow.momentum": _momentum,

@@ -138,9 +138,13 @@ class JudgeWorld:
         _share("judge.malformed_rate", self.malformed_rate)
 
 
+PROMPT_TYPE = "prompt"
+"""Stands among the task types of a proposal that suits a prompt, which is in force for all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One piece of advice `sim-evolve` may write, for the listed task types (empty: for all)."""
+    """One piece of advice `sim-evolve` may write, for the listed task types or `prompt` (empty: for all)."""
 
     quality: str
     text: str

@@ -2,13 +2,16 @@ import pytest
 
 from services.simulator.domain.advice import active, advised, advising_sentence, needed
 from services.simulator.domain.draws import Draws
-from services.simulator.domain.world import AgentWorld
+from services.simulator.domain.world import PROMPT_TYPE, AgentWorld
 from tests.builders.simulated_world import sample_knowledge, sample_skills
 
 WORLD = sample_knowledge().world
 
 
-@pytest.mark.parametrize("proposal", [one for one in WORLD.evolve.proposals if one.quality == "helpful"])
+HELPFUL = [one for one in WORLD.evolve.proposals if one.quality == "helpful"]
+
+
+@pytest.mark.parametrize("proposal", [one for one in HELPFUL if PROMPT_TYPE not in one.task_types])
 def test_every_helpful_proposal_of_the_sample_advises_what_its_types_need(proposal: object) -> None:
     needs = {
         "Temporal Perception": {"look_after", "look_before"},
@@ -19,6 +22,16 @@ def test_every_helpful_proposal_of_the_sample_advises_what_its_types_need(propos
     }
     for task_type in proposal.task_types:  # type: ignore[attr-defined]
         assert advised(proposal.text, WORLD.advice) == needs[task_type]  # type: ignore[attr-defined]
+
+
+def test_evo_12_a_helpful_sentence_for_a_prompt_advises_what_several_types_need() -> None:
+    misleading = {entry.behaviour for entry in WORLD.advice if entry.misleads}
+    of_prompts = [one for one in HELPFUL if PROMPT_TYPE in one.task_types]
+    assert of_prompts
+    for proposal in of_prompts:
+        behaviours = advised(proposal.text, WORLD.advice)
+        assert len(behaviours) >= 2
+        assert not behaviours & misleading
 
 
 def test_neutral_proposals_advise_nothing_and_harmful_ones_mislead() -> None:

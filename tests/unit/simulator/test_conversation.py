@@ -43,6 +43,13 @@ def test_the_products_opening_is_read() -> None:
     assert {"view_node", "search_similar", "observe_frame", "submit_answer"} <= found.tools
 
 
+def test_evo_12_instructions_are_the_prompt_without_skills_and_the_sections_that_programs_read() -> None:
+    found = read_conversation(opening("Search each option.", "q", ["a", "b"], OVERVIEW))
+    assert "Judge an option by what the descriptions say" in found.instructions
+    for absent in ("Search each option.", "view_node", "code fence", "L1, scenes"):
+        assert absent not in found.instructions
+
+
 def test_observations_and_faults_become_steps() -> None:
     messages = opening("s", "q", ["a", "b"], OVERVIEW)
     messages += [turn("view_node", node_id="v_1"), {"role": "user", "content": observation("view_node", 1, 7, VIEW)}]

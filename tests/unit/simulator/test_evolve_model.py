@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from services.evolver.domain.apply import apply_edits
+from services.evolver.domain.case_pack import CasePack
 from services.evolver.domain.edits import CandidateStatus, EditStatus
+from services.evolver.domain.guard import PROMPT_GUARD
 from services.evolver.domain.proposal import read_edits
+from services.evolver.domain.targets import TargetKind, UpdateMode, template_values
 from services.evolver.domain.validate import Rules
 from services.runtime.bundled import bundled_path
 from services.simulator.domain.evolve_model import answer_as_evolve
@@ -121,14 +124,28 @@ def test_a_rewrite_keeps_the_body_and_adds_the_advice() -> None:
     assert "task_type:" not in answer["body"]
 
 
-def test_prompt_edits_are_neutral_and_outside_the_frozen_sections() -> None:
-    prompt = _template("agent.system")
-    frozen = prompt[prompt.index("## Output format") :]
-    answer = asked("evolve.system", world(), prompt=prompt, frozen=frozen, target_file="agent.system.md")
-    (edit,) = answer["edits"]
-    assert quality_of(edit["content"]) == "neutral"
-    assert edit["target"] not in frozen
-    assert prompt.count(edit["target"]) == 1
+@pytest.mark.parametrize(
+    ("task", "name", "quality"),
+    [
+        ("evolve.system", "agent.system", "helpful"),
+        ("evolve.system", "agent.system", "harmful"),
+        ("evolve.tool", "tools.extract", "neutral"),
+        ("evolve.tool", "tools.verify", "neutral"),
+        ("evolve.tool", "tools.observe", "neutral"),
+    ],
+)
+def test_evo_12_prompt_edits_are_of_the_worlds_mixture_and_pass_the_checks(task: str, name: str, quality: str) -> None:
+    prompt = _template(name)
+    pack = CasePack("", f"{name}.md", (), (), {}, ())
+    shown = template_values(TargetKind(task), UpdateMode.PATCH, pack, prompt, 4, (), 20_000)
+    known = {"prompt": prompt, "frozen": shown["frozen"], "target_file": f"{name}.md"}
+    found = world(**{quality if task == "evolve.system" else "helpful": 1.0})
+    (edit,) = asked(task, found, **known)["edits"]
+    assert quality_of(edit["content"]) == quality
+    edits = read_edits({"suggestions": [], "edits": [edit]}, ["q1", "q2"]).edits
+    candidate = apply_edits(prompt, edits, Rules(20_000, PROMPT_GUARD))
+    assert candidate.status is CandidateStatus.CANDIDATE
+    assert asked(task, found, **{**known, "prompt": candidate.text})["edits"] != [edit], "it says nothing twice"
 
 
 def test_edits_are_ranked_helpful_first_and_harmful_last() -> None:
