@@ -22,7 +22,9 @@ ADVICE = {
     "stop_early": "STOP",
     "wrong_way": "WRONG",
 }
-WORLD = SURE + "".join(f'[[advice]]\nbehaviour = "{name}"\nphrases = ["(?-i:{word})"]\n' for name, word in ADVICE.items())
+WORLD = SURE + "".join(
+    f'[[advice]]\nbehaviour = "{name}"\nphrases = ["(?-i:{word})"]\n' for name, word in ADVICE.items()
+)
 SURE_WORLD: Knowledge = knowledge(WORLD)
 OVERVIEW = "- v_s1 [0s-30s] The cook works in the kitchen.\n- v_s2 [30s-60s] The cook sits in the garden."
 SCENES = {
