@@ -14,7 +14,7 @@ def section(example: str, name: str) -> dict[str, object]:
     return tomllib.loads(content)[name]
 
 
-@pytest.mark.parametrize("example", ["nextqa", "videomme"])
+@pytest.mark.parametrize("example", ["nextqa", "videomme", "text_mcq"])
 def test_trn_15_example_configurations_hold_only_known_keys(example: str) -> None:
     trainer = TrainerConfig.model_validate(section(example, "trainer"))
     InferenceConfig.model_validate(section(example, "inference"))

@@ -22,7 +22,7 @@ VIDEOMME_TYPES = (
     "Temporal Perception",
     "Spatial Perception",
 )
-EXAMPLES = {"nextqa": tuple(TASK_TYPES.values()), "videomme": VIDEOMME_TYPES}
+EXAMPLES = {"nextqa": tuple(TASK_TYPES.values()), "videomme": VIDEOMME_TYPES, "text_mcq": ("Multiple Choice",)}
 
 
 def skill_files(example: str) -> dict[str, Path]:

@@ -19,8 +19,18 @@ class FaultyImport(TrainerError):
         self.faults = tuple(faults)
         super().__init__(
             f"nothing was imported: {len(self.faults)} fault(s), the first: {self.faults[0]}; "
-            "mend the file, or import the rest with --skip-bad"
+            f"{_remedy(self.faults)}mend the file, or import the rest with --skip-bad"
         )
+
+
+def _remedy(faults: Sequence[Fault]) -> str:
+    """What mends a fault of a whole set without touching the file."""
+    reasons = {fault.reason for fault in faults}
+    hints = {
+        "video_id is missing": "a set without videos is imported with --text-only",
+        "task_type is missing": "--task-type gives a type to questions that name none",
+    }
+    return "".join(f"{hint}; " for reason, hint in hints.items() if reason in reasons)
 
 
 class OtherContent(TrainerError):

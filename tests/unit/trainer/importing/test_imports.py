@@ -60,6 +60,14 @@ async def test_trn_1_skip_bad_imports_the_rest_and_says_what_it_left() -> None:
         await import_questions(library, reads({**GOOD, "answer": "Z"}), "e", skip_bad=True)  # type: ignore[arg-type]
 
 
+async def test_trn_1_what_a_whole_set_lacks_is_refused_with_the_option_that_gives_it() -> None:
+    text = {"id": "t1", "question": "?", "options": ["a", "b"], "answer": "B"}
+    with pytest.raises(FaultyImport, match=r"video_id is missing; a set without videos is imported with --text-only;"):
+        await import_questions(InMemoryLibrary(), reads(text), "d")  # type: ignore[arg-type]
+    with pytest.raises(FaultyImport, match=r"task_type is missing; --task-type gives a type"):
+        await import_questions(InMemoryLibrary(), reads(text), "d", text_only=True)  # type: ignore[arg-type]
+
+
 async def test_trn_1_text_only_sets_need_no_videos() -> None:
     library = InMemoryLibrary()
     text = {"id": "t1", "question": "?", "options": ["a", "b"], "answer": "B"}
