@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from checks import adr_index, docs_links, generated_code_is_fresh, no_place_names
+from checks import adr_index, docs_links, generated_code_is_fresh, no_place_names, protos_are_compatible
 
 
 @pytest.fixture
@@ -81,3 +82,36 @@ def test_the_index_lists_records_by_number_with_their_titles(tmp_path: Path) -> 
     (tmp_path / "README.md").write_text("# Old index\n", "utf-8")
     lines = adr_index.index(tmp_path).splitlines()
     assert lines[-2:] == ["- 0001 [The first](0001-first.md)", "- 0002 [The second](0002-second.md)"]
+
+
+TWO_METHODS = """syntax = "proto3";
+package shop.v1;
+service ShopService { rpc Buy(BuyRequest) returns (BuyResponse); rpc Sell(BuyRequest) returns (BuyResponse); }
+message BuyRequest { string name = 1; }
+message BuyResponse {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("string name = 1;", "string name = 1; string colour = 2;", 0),
+        ("string name = 1;", "string title = 1;", 100),
+        (" rpc Sell(BuyRequest) returns (BuyResponse);", "", 100),
+        ("ShopService", "StoreService", 100),
+    ],
+)
+def test_a_proto_that_a_client_would_miss_something_in_is_refused(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, code: int
+) -> None:
+    folder = repository / "protos" / "shop" / "v1"
+    folder.mkdir(parents=True)
+    shutil.copy(protos_are_compatible.ROOT / "protos" / "buf.yaml", repository / "protos")
+    (folder / "shop.proto").write_text(TWO_METHODS, "utf-8")
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "two methods"], check=True)
+    (folder / "shop.proto").write_text(TWO_METHODS.replace(before, after), "utf-8")
+    monkeypatch.setattr(protos_are_compatible, "ROOT", repository)
+    monkeypatch.delenv("BREAKING_AGAINST", raising=False)
+    assert protos_are_compatible.main() == code
