@@ -78,7 +78,7 @@ async def service(name: str, folder: Path, environment: Mapping[str, str]) -> As
         yield Child(port, process.pid)
 
 
-async def until_listening(port: int, seconds: float = 60) -> None:
+async def until_listening(port: int, seconds: float = 180) -> None:
     """Returns once the port of loopback accepts a connection."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

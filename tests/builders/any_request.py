@@ -19,9 +19,9 @@ from services.runtime.status import error_info, field_violations
 SCALE = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
 """How many times more is tried in the profile `deep`."""
 
-TRAVERSALS = ("../../escape", "/etc/passwd", "..", "a/../../b", "..\\..\\escape", "a\0b", ".hidden", "~root")
+TRAVERSALS = ("../../escape", "/etc/passwd", "..", "a/../../b", "..\\..\\escape", "a\0b", ".hidden")
 _TEXTS = (
-    *TRAVERSALS, "", " ", "v1", "w", "sample", "q1", "a.md", "action-reasoning.md", "a\nb", "%_%", "{",
+    *TRAVERSALS, "~root", "", " ", "v1", "w", "sample", "q1", "a.md", "action-reasoning.md", "a\nb", "%_%", "{",
     '{"a": 1}', "[]",
     "null", "1e999", "x" * 5000, "\u202eü✓\u2028", "'; DROP TABLE predictions; --", "{{question}}", "</skill>",
     "---\nname: a\ndescription: b\n---\nText.\n",
