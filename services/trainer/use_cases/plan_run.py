@@ -6,6 +6,7 @@ from statistics import fmean
 
 from services.trainer.domain.cost_plan import CostPerQuestion, CostPlan, plan_cost
 from services.trainer.domain.errors import WorkspaceProblem
+from services.trainer.domain.prompt_targets import SKILLS_TARGET, prompt_targets
 from services.trainer.use_cases.training_run import TrainingRun
 
 
@@ -19,16 +20,26 @@ async def plan_run(run: TrainingRun, baseline_run_id: str) -> tuple[CostPlan, Co
     for unit in (*run.diag, *run.val):
         ladders[unit.task_type] = ladders.get(unit.task_type, 0) + len(unit.question_ids)
     longest = run.settings.gate_n_max * max(len(unit.question_ids) for unit in (*run.diag, *run.val))
+    skills = SKILLS_TARGET in run.settings.targets
     plan = plan_cost(
         epochs=run.settings.epochs,
         diag_questions=sum(len(unit.question_ids) for unit in run.diag),
         val_questions=sum(len(unit.question_ids) for unit in run.val),
         test_questions=sum(len(unit.question_ids) for unit in run.test),
-        ladder_questions={task_type: min(count, longest) for task_type, count in ladders.items()},
+        ladder_questions={name: min(count, longest) for name, count in ladders.items()} if skills else {},
         steps_per_epoch=run.schedule.steps_per_epoch,
         gate_cooldown=run.settings.gate_cooldown,
-        slow_update=run.settings.slow_update,
+        slow_update=run.settings.slow_update and skills,
         holdout_test=run.settings.holdout_test,
         cost=cost,
+        prompt_turns_per_epoch=_prompt_turns(run),
+        prompt_ladder_questions=min(sum(ladders.values()), longest),
     )
     return plan, cost
+
+
+def _prompt_turns(run: TrainingRun) -> int:
+    """Steps of one epoch in which a prompt has its turn, at most."""
+    if not prompt_targets(run.settings.targets, run.settings.solver):
+        return 0
+    return -(-run.schedule.steps_per_epoch // run.settings.prompt_every)

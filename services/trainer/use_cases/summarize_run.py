@@ -33,7 +33,8 @@ async def summarize_run(
         "workspace_path": path,
         "skills_version_before": metrics[0].skills_version if metrics else run.skills_version,
         "skills_version_after": manifest.current.skills,
-        "prompts_version": manifest.current.prompts,
+        "prompts_version_before": metrics[0].prompts_version if metrics else run.prompts_version,
+        "prompts_version_after": manifest.current.prompts,
         "epochs": len({row.epoch for row in reports}),
         "stopped_early": stopped_early,
         "gates": [_gate(row) for row in reports if row.report.n_planned > 0],
@@ -45,6 +46,7 @@ async def summarize_run(
                 "epoch": line.epoch,
                 "line": line.line,
                 "skills_version": line.skills_version,
+                "prompts_version": line.prompts_version,
                 "accuracy": line.accuracy,
                 "how": line.how,
             }

@@ -79,6 +79,8 @@ def test_trn_12_a_plan_grows_with_each_kind_of_work() -> None:
     assert calls(slow_update=True) == calls() + 2 * 50
     assert calls(holdout_test=True) == calls() + 2 * 80
     assert calls(gate_cooldown=0) == calls() + 2 * 2 * 2 * 30
+    assert calls(prompt_turns_per_epoch=3, prompt_ladder_questions=60) == calls() + 2 * (2 * 3 * 60 + 2 * 60)
+    assert calls(prompt_ladder_questions=60) == calls(), "no prompt is a target"
 
 
 def test_upcoming_versions_are_numbered_by_value_and_not_by_text() -> None:

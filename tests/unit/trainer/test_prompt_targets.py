@@ -13,8 +13,12 @@ from services.trainer.domain.prompt_targets import PromptTarget, confirmed_only,
 from services.trainer.domain.records import StepReport
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.trainer_state import TrainerState, state_from_json, state_to_json
-from tests.builders.trainings import train_in
-from tests.fakes.trainer_world import SYSTEM_PROMPT, TYPES, Crash, World, outcome_of, version
+from services.trainer.use_cases.open_run import gather_run
+from services.trainer.use_cases.plan_run import plan_run
+from services.trainer.use_cases.summarize_run import summarize_run
+from tests.builders.trainings import SMALL, train_in
+from tests.fakes.trainer_services import services_of
+from tests.fakes.trainer_world import SYSTEM_PROMPT, TYPES, Crash, Silent, World, outcome_of, version
 
 SYSTEM = "prompt agent.system"
 EVOLVED: dict[str, Any] = {"targets": ("skills", "system"), "prompt_every": 1}
@@ -187,6 +191,29 @@ async def test_a_type_named_as_a_prompts_gate_is_refused_only_where_they_would_m
     world.pools = type(world.pools)(world.pools.baseline_run_id, world.pools.dataset, tuple(clashing), "pools-sha")
     with pytest.raises(WorkspaceProblem, match="Prompt agent-system"):
         await train_in(world, **EVOLVED)
+
+
+async def test_trn_12_the_plan_counts_a_prompts_turns_only_where_prompts_are_targets() -> None:
+    async def planned(**changes: Any) -> dict[str, int]:
+        run = await gather_run(services_of(prompted_world({})), Silent(), settings(**SMALL, **changes), "lab", "plan")
+        plan, _ = await plan_run(run, "baseline")
+        return {work.name: work.questions for work in plan.work}
+
+    plain, evolved = await planned(), await planned(targets=("skills", "system"), prompt_every=2)
+    added = {"prompt gate candidates": 2 * 1 * 48, "prompt gate base": 2 * 48}
+    assert evolved == plain | added, "one turn in the two steps of an epoch, 48 units of diag and val"
+    alone = await planned(targets=("system",))
+    assert (alone["gate candidates"], alone["gate base"]) == (0, 0)
+
+
+async def test_trn_13_a_summary_names_the_prompts_before_and_after_and_lists_their_gates() -> None:
+    world = prompted_world({SYSTEM: "GOOD"})
+    await train_in(world, **EVOLVED, epochs=1)
+    summary = await summarize_run(services_of(world), "lab", "run-1", 1.0, False)
+    assert (summary["prompts_version_before"], summary["prompts_version_after"]) == ("v1", "v2")
+    gates = {gate["task_type"]: gate["accepted_version"] for gate in summary["gates"]}
+    assert gates[SYSTEM] == "v2"
+    assert {line["line"]: line["prompts_version"] for line in summary["test"]}["final"] == "v2"
 
 
 def test_evo_12_prompts_take_turns_every_so_many_steps_and_cooling_ones_leave_theirs_to_the_next() -> None:
