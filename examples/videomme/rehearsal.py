@@ -28,6 +28,8 @@ from services.video_tree import EVENT, FRAME, SCENE, Node, VideoTree, render_tre
 
 FIRST_NUMBER = 601
 QUESTIONS_A_VIDEO = 3
+UNTOLD = 3
+"""Of every so many events the tree doesn't tell reason and place: no tree says everything that is asked for."""
 SCENES, EVENTS_A_SCENE, FRAMES_AN_EVENT, EVENT_SECONDS = 16, 5, 2, 24
 
 FACTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -156,7 +158,8 @@ def _tree(video_id: str, events: Sequence[Mapping[str, str]]) -> VideoTree:
         _add(nodes, f"{video_id}_L1_{scene:03d}", SCENE, at, text, [f"{video_id}_L2_{event:03d}" for event in at])
     for number, event in enumerate(events):
         frames = [f"{video_id}_L3_{number * FRAMES_AN_EVENT + at:04d}" for at in range(FRAMES_AN_EVENT)]
-        text = f"{_sentence(event)} {event['why']}, {event['where']}."
+        told = "" if number % UNTOLD == 0 else f" {event['why']}, {event['where']}"
+        text = f"{_sentence(event)}{told}."
         _add(nodes, f"{video_id}_L2_{number:03d}", EVENT, range(number, number + 1), text, frames)
         details = (f"The {event['what']} is {event['colour']}.", f'A sign reads "{event["sign"]}".')
         for frame, detail in zip(frames, details, strict=True):

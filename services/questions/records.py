@@ -128,11 +128,15 @@ def question_to_record(question: Question) -> dict[str, object]:
     }
 
 
-def check_records(records: Iterable[PlacedRecord], known_videos: Collection[str] | None = None) -> ParsedQuestions:
+def check_records(
+    records: Iterable[PlacedRecord],
+    known_videos: Collection[str] | None = None,
+    unknown_video_remedy: str = "import its tree first",
+) -> ParsedQuestions:
     """All sound questions and all faults, those between records too.
 
     Between records: a repeated question id (the second one is at fault), a unit whose questions differ in task
-    type or in video, and, when `known_videos` is given, a video that is not among them.
+    type or in video, and, when `known_videos` is given, a video that is not among them (with the remedy).
     """
     questions: dict[str, Question] = {}
     places: dict[str, str] = {}
@@ -143,7 +147,9 @@ def check_records(records: Iterable[PlacedRecord], known_videos: Collection[str]
         if question is None:
             faults.extend(Fault(placed.place, reason, _named_id(placed.record)) for reason in reasons)
             continue
-        conflict = _conflict(question, places, first_of_unit.get(question.unit_id, question), known_videos)
+        conflict = _conflict(question, places, first_of_unit.get(question.unit_id, question))
+        if not conflict and known_videos is not None and question.video_id and question.video_id not in known_videos:
+            conflict = f"unknown video {question.video_id!r}; {unknown_video_remedy}"
         if conflict:
             faults.append(Fault(placed.place, conflict, question.question_id))
             continue
@@ -158,15 +164,11 @@ def _named_id(record: object) -> str:
     return value if isinstance(value, str) and _is_storable(value) else ""
 
 
-def _conflict(
-    question: Question, places: Mapping[str, str], first_of_unit: Question, known_videos: Collection[str] | None
-) -> str:
+def _conflict(question: Question, places: Mapping[str, str], first_of_unit: Question) -> str:
     if question.question_id in places:
         return f"this question id already stands at {places[question.question_id]}"
     if question.task_type != first_of_unit.task_type:
         return f"unit {question.unit_id!r} holds questions of the task type {first_of_unit.task_type!r}"
     if question.video_id != first_of_unit.video_id:
         return f"unit {question.unit_id!r} holds questions about the video {first_of_unit.video_id!r}"
-    if known_videos is not None and question.video_id and question.video_id not in known_videos:
-        return f"unknown video {question.video_id!r}; import its tree first"
     return ""

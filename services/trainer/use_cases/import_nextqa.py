@@ -36,7 +36,8 @@ async def import_nextqa(
     faults unless `skip_bad`, and OtherContent when the library holds something else under a name without `force`.
     """
     sound_captions, caption_faults = read_captions(captions)
-    parsed = parse_nextqa_csv(questions_csv, Reading(known_videos=frozenset(sound_captions)))
+    reading = Reading(known_videos=frozenset(sound_captions), unknown_video_remedy="there are no sound captions of it")
+    parsed = parse_nextqa_csv(questions_csv, reading)
     faults = (*caption_faults, *parsed.faults)
     refuse_faults(faults, skip_bad=skip_bad)
     if not parsed.questions:

@@ -15,13 +15,15 @@ class Reading:
 
     `known_videos`: the videos a question may name, or None where any may be named. `task_type`: that of questions
     which name none. `text_only`: the questions need no video. `durations`: only questions about videos of these
-    duration categories (Video-MME: short, medium, long), empty for all.
+    duration categories (Video-MME: short, medium, long), empty for all. `unknown_video_remedy`: what a
+    fault says to do about a video that is not known.
     """
 
     known_videos: Collection[str] | None = None
     task_type: str = ""
     text_only: bool = False
     durations: Collection[str] = ()
+    unknown_video_remedy: str = "import its tree first"
 
     def wants(self, record: Mapping[str, Any]) -> bool:
         """Whether a record, of a video or of a question about it, is about a video of a wanted duration category."""
@@ -60,7 +62,7 @@ class Gathering:
 
     def parsed(self) -> ParsedQuestions:
         """The sound questions and all faults in file order."""
-        checked = check_records(self._records, self.reading.known_videos)
+        checked = check_records(self._records, self.reading.known_videos, self.reading.unknown_video_remedy)
         faults = sorted([*self._faults, *checked.faults], key=lambda fault: self._order[fault.place])
         return ParsedQuestions(checked.questions, tuple(faults))
 

@@ -107,6 +107,7 @@ async def test_trn_1_nextqa_lists_faults_of_captions_and_questions_together(tmp_
         with pytest.raises(FaultyImport) as caught:
             await import_nextqa(library, (HEAD + rows).encode(), captions, "n")
         assert [fault.place for fault in caught.value.faults] == ["captions of 77", "line 2"]
+        assert caught.value.faults[1].reason == "unknown video '77'; there are no sound captions of it"
         assert library.writes == []
         imported = await import_nextqa(library, (HEAD + rows).encode(), captions, "n", skip_bad=True)
     assert library.writes == ["video 78", "questions n"]
