@@ -29,6 +29,7 @@ from services.store.rpc.version_servicer import VersionServicer
 from services.store.rpc.workspace_servicer import WorkspaceServicer, WorkspaceUseCases
 from services.store.use_cases.backups import BackupWorkspaces
 from services.store.use_cases.commits import Commits
+from services.store.use_cases.holds import Holds
 from services.store.use_cases.library import Library
 from services.store.use_cases.manifests import ManifestProjection
 from services.store.use_cases.named_workspaces import NamedWorkspaces
@@ -74,7 +75,8 @@ def service_parts(ports: Ports, projection: ManifestProjection, close: Callable[
     )
     columns = tuple(field.name for field in prediction_pb2.Prediction.DESCRIPTOR.fields)
     runs = Runs(workspaces, ports.own_log, ports.clock, columns)
-    training = TrainingServicer(Commits(workspaces, projection, ports.clock), TrainingRecords(workspaces, ports.clock))
+    commits, records = Commits(workspaces, projection, ports.clock), TrainingRecords(workspaces, ports.clock)
+    training = TrainingServicer(commits, records, Holds(workspaces))
 
     def register(server: grpc.aio.Server) -> None:
         library_service_pb2_grpc.add_LibraryServiceServicer_to_server(LibraryServicer(library), server)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from services.questions import Question
@@ -80,6 +80,9 @@ class FakeStore:
     async def call_summaries(self, workspace: str, run_id: str) -> list[CallSummary]:
         calls = sum(3 for run, _ in self.world.predictions if run.startswith(f"{run_id}_"))
         return [CallSummary("agent", "OK", "miss", calls, calls * 100, calls * 10, 0)]
+
+    async def holding(self, workspace: str, run_id: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        return await work()
 
     async def clear_step(self, workspace: str, run_id: str, epoch: int, step: int) -> bool:
         if (epoch, step) in self.world.steps:

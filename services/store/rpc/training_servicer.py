@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -14,6 +16,7 @@ from videotree.store.v1 import training_service_pb2 as pb
 from services.store.rpc import translate
 from services.store.rpc.row_codec import enum_text, to_message, to_row
 from services.store.use_cases.commits import Commits, EpochCommit, StepCommit
+from services.store.use_cases.holds import Holds
 from services.store.use_cases.paging import PageRequest
 from services.store.use_cases.training_records import TrainingRecords
 
@@ -25,9 +28,18 @@ _HOW = evaluation_pb2.HoldoutHow.DESCRIPTOR
 class TrainingServicer(training_service_pb2_grpc.TrainingServiceServicer):
     """What steps and epochs decided."""
 
-    def __init__(self, commits: Commits, records: TrainingRecords) -> None:
+    def __init__(self, commits: Commits, records: TrainingRecords, holds: Holds) -> None:
         self._commits = commits
         self._records = records
+        self._holds = holds
+
+    async def HoldWorkspace(
+        self, request: pb.HoldWorkspaceRequest, context: _Context
+    ) -> AsyncIterator[pb.HoldWorkspaceResponse]:
+        """Hold a workspace until the caller goes away."""
+        async with self._holds.hold(request.workspace, request.run_id, request.holder):
+            yield pb.HoldWorkspaceResponse()
+            await asyncio.Event().wait()
 
     async def ClearStep(self, request: pb.ClearStepRequest, context: _Context) -> pb.ClearStepResponse:
         """Remove what a re-run of a step will write."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import grpc
 from videotree.store.v1 import checkpoint_pb2, diagnosis_pb2, evaluation_pb2, training_service_pb2_grpc
@@ -10,6 +11,7 @@ from videotree.store.v1 import training_service_pb2 as pb
 
 from services.trainer.adapters.calls import Caller
 from services.trainer.adapters.messages import from_message, to_message
+from services.trainer.adapters.workspace_hold import WorkspaceHold
 from services.trainer.domain.records import (
     Checkpoint,
     Committed,
@@ -27,6 +29,8 @@ from services.trainer.domain.records import (
     UnitEstimate,
 )
 
+T = TypeVar("T")
+
 _COMMIT_TIMEOUT_SECONDS = 300.0
 _PAGE = 10_000
 
@@ -36,6 +40,10 @@ class StoreLedger:
 
     def __init__(self, channel: grpc.aio.Channel, caller: Caller) -> None:
         self._stub, self._caller = training_service_pb2_grpc.TrainingServiceStub(channel), caller
+
+    async def holding(self, workspace: str, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of `work`, during which no other training works on the workspace."""
+        return await WorkspaceHold(self._stub, self._caller, workspace, run_id).during(work)
 
     async def clear_step(self, workspace: str, run_id: str, epoch: int, step: int) -> bool:
         """Removes what a re-run of the step will write; returns whether the step was committed already."""

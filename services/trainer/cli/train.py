@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -102,7 +103,8 @@ async def _train(chosen: TrainOptions, overrides: Mapping[str, object]) -> None:
         with LiveProgress() as progress:
             run, resuming = await session.while_serving(_open(session, chosen, config, progress))
             work = _Work(session, run, config, _hint(run, chosen))
-            summary = await _run_to_end(work, resuming=resuming)
+            training = partial(_run_to_end, work, resuming=resuming)
+            summary = await session.services.ledger.holding(run.workspace, run.run_id, training)
         path = await _write_summary(session.services, run, summary)
     if chosen.as_json:
         print_json({**summary, "summary": path})
@@ -208,6 +210,8 @@ def closing_lines(summary: Mapping[str, Any], path: str) -> list[str]:
         f"skills {summary['skills_version_before']} -> {summary['skills_version_after']}  "
         f"val accuracy {before} -> {after} (val selects among versions, so it is optimistic)"
     )
+    if summary["prompts_version_before"] != summary["prompts_version_after"]:
+        lines.append(f"prompts {summary['prompts_version_before']} -> {summary['prompts_version_after']}")
     final = [line for line in summary["test"] if line["line"] in {"baseline", "final"}][-2:]
     if final:
         lines.append("held-out test: " + ", ".join(f"{line['line']} {_percent(line['accuracy'])}" for line in final))

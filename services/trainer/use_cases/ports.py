@@ -6,9 +6,9 @@ transport. What they return is complete: pages are followed to the end.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from services.questions import Question
 from services.trainer.domain.answering import Answer, AnswerJob
@@ -64,6 +64,8 @@ from services.trainer.domain.records import (
 )
 from services.trainer.domain.schedule import Position
 from services.trainer.use_cases.import_ports import LibraryWriter
+
+T = TypeVar("T")
 
 
 class Library(LibraryWriter, Protocol):
@@ -163,6 +165,12 @@ class Runs(Protocol):
 
 class Ledger(Protocol):
     """What steps and epochs decided. Commits are keyed, so repeating one changes nothing."""
+
+    async def holding(self, workspace: str, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of `work`, during which no other training works on the workspace.
+
+        Raises ServiceFailed (FAILED_PRECONDITION) naming who does already, before the work starts or while it goes on.
+        """
 
     async def clear_step(self, workspace: str, run_id: str, epoch: int, step: int) -> bool:
         """Removes what a re-run of the step will write; returns whether the step was committed already."""

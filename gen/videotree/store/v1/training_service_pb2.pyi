@@ -1378,3 +1378,50 @@ class ListBaselineDiagnosesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListBaselineDiagnosesResponse: _TypeAlias = ListBaselineDiagnosesResponse  # noqa: Y015
+
+@_typing.final
+class HoldWorkspaceRequest(_message.Message):
+    """Request of HoldWorkspace."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    HOLDER_FIELD_NUMBER: _builtins.int
+    workspace: _builtins.str
+    """The workspace's name."""
+    run_id: _builtins.str
+    """The training run."""
+    holder: _builtins.str
+    """Who trains, for whoever is refused: such as `trainer 4711 on host-a`."""
+    def __init__(
+        self,
+        *,
+        workspace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        holder: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldWorkspaceRequest: _TypeAlias = HoldWorkspaceRequest  # noqa: Y015
+
+@_typing.final
+class HoldWorkspaceResponse(_message.Message):
+    """Response of HoldWorkspace: the workspace is held from now on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldWorkspaceResponse: _TypeAlias = HoldWorkspaceResponse  # noqa: Y015

@@ -130,6 +130,11 @@ class TrainingServiceStub:
                 request_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListBaselineDiagnosesRequest.SerializeToString,
                 response_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListBaselineDiagnosesResponse.FromString,
                 _registered_method=True)
+        self.HoldWorkspace = channel.unary_stream(
+                '/videotree.store.v1.TrainingService/HoldWorkspace',
+                request_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.HoldWorkspaceRequest.SerializeToString,
+                response_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.HoldWorkspaceResponse.FromString,
+                _registered_method=True)
 
 
 class TrainingServiceServicer:
@@ -271,6 +276,14 @@ class TrainingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def HoldWorkspace(self, request, context):
+        """Holds a workspace for one training while the stream is open; the one message says that it is held.
+        Codes: NOT_FOUND (workspace), FAILED_PRECONDITION (another training holds it).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TrainingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -368,6 +381,11 @@ def add_TrainingServiceServicer_to_server(servicer, server):
                     servicer.ListBaselineDiagnoses,
                     request_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListBaselineDiagnosesRequest.FromString,
                     response_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListBaselineDiagnosesResponse.SerializeToString,
+            ),
+            'HoldWorkspace': grpc.unary_stream_rpc_method_handler(
+                    servicer.HoldWorkspace,
+                    request_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.HoldWorkspaceRequest.FromString,
+                    response_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.HoldWorkspaceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -884,6 +902,33 @@ class TrainingService:
             '/videotree.store.v1.TrainingService/ListBaselineDiagnoses',
             videotree_dot_store_dot_v1_dot_training__service__pb2.ListBaselineDiagnosesRequest.SerializeToString,
             videotree_dot_store_dot_v1_dot_training__service__pb2.ListBaselineDiagnosesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HoldWorkspace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/videotree.store.v1.TrainingService/HoldWorkspace',
+            videotree_dot_store_dot_v1_dot_training__service__pb2.HoldWorkspaceRequest.SerializeToString,
+            videotree_dot_store_dot_v1_dot_training__service__pb2.HoldWorkspaceResponse.FromString,
             options,
             channel_credentials,
             insecure,

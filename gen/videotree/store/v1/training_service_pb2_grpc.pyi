@@ -58,6 +58,10 @@ class TrainingServiceStub:
     """Writes offline diagnoses of a baseline by fingerprint. Codes: NOT_FOUND, INVALID_ARGUMENT."""
     ListBaselineDiagnoses: _aio.UnaryUnaryMultiCallable[_training_service_pb2.ListBaselineDiagnosesRequest, _training_service_pb2.ListBaselineDiagnosesResponse]
     """Lists offline diagnoses of a run by fingerprint. Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
+    HoldWorkspace: _aio.UnaryStreamMultiCallable[_training_service_pb2.HoldWorkspaceRequest, _training_service_pb2.HoldWorkspaceResponse]
+    """Holds a workspace for one training while the stream is open; the one message says that it is held.
+    Codes: NOT_FOUND (workspace), FAILED_PRECONDITION (another training holds it).
+    """
 
 class TrainingServiceServicer(metaclass=_abc_1.ABCMeta):
     """The ledger of training: what steps and epochs decided."""
@@ -217,5 +221,15 @@ class TrainingServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_training_service_pb2.ListBaselineDiagnosesRequest, _abc.Awaitable[_training_service_pb2.ListBaselineDiagnosesResponse]],
     ) -> _abc.Awaitable[_training_service_pb2.ListBaselineDiagnosesResponse]:
         """Lists offline diagnoses of a run by fingerprint. Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
+
+    @_abc_1.abstractmethod
+    def HoldWorkspace(
+        self,
+        request: _training_service_pb2.HoldWorkspaceRequest,
+        context: _aio.ServicerContext[_training_service_pb2.HoldWorkspaceRequest, _abc.AsyncIterator[_training_service_pb2.HoldWorkspaceResponse]],
+    ) -> _abc.AsyncIterator[_training_service_pb2.HoldWorkspaceResponse]:
+        """Holds a workspace for one training while the stream is open; the one message says that it is held.
+        Codes: NOT_FOUND (workspace), FAILED_PRECONDITION (another training holds it).
+        """
 
 def add_TrainingServiceServicer_to_server(servicer: TrainingServiceServicer, server: _aio.Server) -> None: ...
