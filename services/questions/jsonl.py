@@ -37,6 +37,8 @@ def _records(content: bytes, faults: list[Fault]) -> Iterator[PlacedRecord]:
             faults.append(Fault(place, f"not UTF-8: {error.reason} at byte {error.start + 1}"))
         except RecursionError:
             faults.append(Fault(place, "not valid JSON: nested too deeply"))
+        except json.JSONDecodeError as error:
+            faults.append(Fault(place, f"not valid JSON: {error.msg} at column {error.colno}"))
         except ValueError as error:
             faults.append(Fault(place, f"not valid JSON: {error}"))
 

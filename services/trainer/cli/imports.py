@@ -240,7 +240,13 @@ def _report(work: Coroutine[Any, Any, Imported], *, as_json: bool) -> None:
         return
     for fault in imported.left_out:
         people.print(f"left out: {fault}", markup=False)
-    print_line(f"imported {imported.question_count} questions and {imported.video_count} videos")
+    print_line(imported_line(imported))
+
+
+def imported_line(imported: Imported) -> str:
+    """What was imported, without counts of what there was none of."""
+    counts = {"questions": imported.question_count, "videos": imported.video_count}
+    return f"imported {' and '.join(f'{count} {what}' for what, count in counts.items() if count)}"
 
 
 def _plain(imported: Imported) -> dict[str, int]:

@@ -35,7 +35,7 @@ async def import_questions(
     parsed = read(reading)
     refuse_faults(parsed.faults, skip_bad=skip_bad)
     if not parsed.questions:
-        raise UnreadableSource("there is no question to import" + _why(parsed.faults))
+        raise UnreadableSource("there is no question to import" + _why(parsed.faults, durations))
     questions = parsed.questions if videos is None else drawn_videos(parsed.questions, videos, draw_seed)
     await refuse_other_questions(library, dataset, questions, force=force)
     await library.import_questions(dataset, questions, force=force)
@@ -43,5 +43,7 @@ async def import_questions(
     return Imported(len(questions), len(named_videos), parsed.faults)
 
 
-def _why(faults: tuple[Fault, ...]) -> str:
-    return f"; the first of {len(faults)} faults: {faults[0]}" if faults else ""
+def _why(faults: tuple[Fault, ...], durations: Collection[str]) -> str:
+    if faults:
+        return f"; the first of {len(faults)} faults: {faults[0]}"
+    return f": none is about a video of the duration {' or '.join(durations)}" if durations else ": the file is empty"

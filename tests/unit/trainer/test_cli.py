@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 from services.trainer.cli import running
 from services.trainer.cli.app import GOLDEN_PATH, app
+from services.trainer.cli.imports import imported_line
 from services.trainer.cli.train import closing_lines, with_saved_settings
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.errors import BudgetReached, TrainerError
-from services.trainer.domain.records import Run
+from services.trainer.domain.runs import Run
+from services.trainer.use_cases.import_ports import Imported
 
 runner = CliRunner()
 
@@ -41,6 +43,23 @@ def test_cli_2_every_command_has_help_with_an_example(command: tuple[str, ...]) 
     answer = runner.invoke(app, [*command, "--help"])
     assert answer.exit_code == 0
     assert f"Example: videotree {' '.join(command)}" in " ".join(answer.output.split())
+
+
+@pytest.mark.parametrize(
+    ("questions", "videos", "line"),
+    [(900, 300, "imported 900 questions and 300 videos"), (0, 3, "imported 3 videos"), (5, 0, "imported 5 questions")],
+)
+def test_trn_1_the_last_line_of_an_import_tells_what_there_was(questions: int, videos: int, line: str) -> None:
+    assert imported_line(Imported(questions, videos)) == line
+
+
+@pytest.mark.parametrize("name", ["../x", "Upper", "a b", "", ".hidden", "a..b"])
+def test_trn_1_a_name_that_no_question_set_can_have_is_wrong_use(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text("")
+    answer = runner.invoke(app, ["import", "questions", str(file), "--dataset", name, "--data", str(tmp_path / "data")])
+    assert answer.exit_code == 2
+    assert not (tmp_path / "data").exists()
 
 
 def test_cli_2_videotree_alone_says_what_it_is_for_and_the_golden_path() -> None:

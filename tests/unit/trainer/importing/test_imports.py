@@ -60,6 +60,15 @@ async def test_trn_1_skip_bad_imports_the_rest_and_says_what_it_left() -> None:
         await import_questions(library, reads({**GOOD, "answer": "Z"}), "e", skip_bad=True)  # type: ignore[arg-type]
 
 
+async def test_trn_1_a_set_without_a_question_is_refused_with_the_reason() -> None:
+    library = InMemoryLibrary(["v1"])
+    with pytest.raises(UnreadableSource, match="no question to import: the file is empty"):
+        await import_questions(library, reads(), "d")  # type: ignore[arg-type]
+    with pytest.raises(UnreadableSource, match="none is about a video of the duration long"):
+        await import_questions(library, reads({**GOOD, "duration": "short"}), "d", durations=["long"])  # type: ignore[arg-type]
+    assert library.writes == []
+
+
 async def test_trn_1_what_a_whole_set_lacks_is_refused_with_the_option_that_gives_it() -> None:
     text = {"id": "t1", "question": "?", "options": ["a", "b"], "answer": "B"}
     with pytest.raises(FaultyImport, match=r"video_id is missing; a set without videos is imported with --text-only;"):
