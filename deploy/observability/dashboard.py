@@ -27,6 +27,17 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
             )
         ],
     ),
+    (
+        "Store latency by method, 95th percentile",
+        "s",
+        [
+            (
+                "histogram_quantile(0.95, sum by (method, le) "
+                '(rate(videotree_grpc_call_seconds_bucket{service="store"}[5m])))',
+                "{{method}}",
+            )
+        ],
+    ),
     ("Calls in flight", "short", [("sum by (service) (videotree_grpc_calls_in_flight)", "{{service}}")]),
     (
         "Model calls per second by outcome",
@@ -61,6 +72,19 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         [("sum by (endpoint, outcome) (rate(videotree_model_attempts_total[1m]))", "{{endpoint}} {{outcome}}")],
     ),
     (
+        "Breakers that are not closed",
+        "short",
+        [('sum by (endpoint, state) (videotree_endpoint_breaker{state!="closed"})', "{{endpoint}} {{state}}")],
+    ),
+    (
+        "Attempts in flight and calls that wait",
+        "short",
+        [
+            ("sum by (endpoint) (videotree_endpoint_attempts_in_flight)", "{{endpoint}} in flight"),
+            ("sum by (endpoint) (videotree_endpoint_calls_waiting)", "{{endpoint}} waiting"),
+        ],
+    ),
+    (
         "Tokens per second",
         "short",
         [("sum by (role, kind) (rate(videotree_model_tokens_total[1m]))", "{{role}} {{kind}}")],
@@ -70,6 +94,12 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         "short",
         [("sum by (arm, result) (rate(videotree_gate_arms_total[1m]))", "{{arm}} {{result}}")],
     ),
+    (
+        "Gate progress: share of the ladder counted",
+        "percentunit",
+        [("videotree_gate_units_used / videotree_gate_units_planned", "{{workspace}} {{task_type}}")],
+    ),
+    ("Gate evidence: log10 of E", "none", [("videotree_gate_log10_e", "{{workspace}} {{task_type}}")]),
     ("Gate verdicts", "short", [("sum by (decision) (videotree_gate_verdicts_total)", "{{decision}}")]),
     ("Resident memory", "bytes", [('process_resident_memory_bytes{job="videotree"}', "{{service}}")]),
 ]
@@ -101,7 +131,7 @@ def _panel(number: int, title: str, unit: str, queries: list[tuple[str, str]]) -
             "w": _WIDTH,
             "h": _HEIGHT,
         },
-        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": unit} if unit == "none" else {"unit": unit, "min": 0}, "overrides": []},
         "targets": [
             {"refId": chr(ord("A") + place), "datasource": datasource, "expr": expression, "legendFormat": legend}
             for place, (expression, legend) in enumerate(queries)

@@ -12,6 +12,7 @@ from videotree.store.v1 import run_service_pb2_grpc
 
 from services.inference.adapters.call_log import StoreCallLog
 from services.inference.adapters.disk_cache import DiskCache
+from services.inference.adapters.endpoint_metrics import watch_endpoints
 from services.inference.adapters.httpx_upstream import HttpxUpstream
 from services.inference.adapters.metrics import CALL_ROWS_DROPPED, MetricsObserver
 from services.inference.adapters.redis_cache import RedisCache
@@ -91,6 +92,7 @@ def build_model(config: InferenceConfig, by_role: Mapping[Role, list[Endpoint]],
         for endpoints in by_role.values()
         for endpoint in endpoints
     }
+    watch_endpoints(guarded.values())
     cache = GuardedCache(_response_cache(config), config.redis_cache_ttl, observer, _log.warning)
     policy = RetryPolicy(config.max_attempts, config.retry_base_seconds, config.retry_cap_seconds)
     calls = SharedCalls(cache, policy, observer)

@@ -7,17 +7,14 @@ from collections.abc import AsyncIterator
 
 from videotree.gate.v1 import gate_service_pb2
 
-from services.gate.domain.round_events import ArmResolved, Event, VerdictFrozen
+from services.gate.domain.round_events import Event, VerdictFrozen
 from services.gate.domain.round_spec import RoundSpec
+from services.gate.rpc.round_metrics import RoundMetrics
 from services.gate.rpc.translate_round import event_to, outcome_to
 from services.gate.use_cases.validate_skills import ValidateSkills
 from services.runtime.logging import get_logger
-from services.runtime.metrics import counter
 
 _log = get_logger(__name__)
-
-ARMS = counter("videotree_gate_arms", "Arms resolved, by arm and result", ["arm", "result", "cached"])
-VERDICTS = counter("videotree_gate_verdicts", "Terminal verdicts, by decision", ["decision"])
 
 
 async def stream_round(
@@ -31,28 +28,26 @@ async def stream_round(
     round_task = asyncio.create_task(validate.run(spec, events.put_nowait))
     round_task.add_done_callback(lambda _: events.put_nowait(None))
     try:
-        while (event := await events.get()) is not None:
-            _record(spec, event)
-            yield event_to(event)
+        with RoundMetrics(spec.workspace) as metrics:
+            while (event := await events.get()) is not None:
+                metrics.happened(event)
+                _log_verdict(spec, event)
+                yield event_to(event)
         yield outcome_to(await round_task)
     finally:
         round_task.cancel()
         await asyncio.gather(round_task, return_exceptions=True)
 
 
-def _record(spec: RoundSpec, event: Event) -> None:
-    match event:
-        case ArmResolved():
-            ARMS.labels(event.arm, event.result, event.cached).inc()
-        case VerdictFrozen():
-            VERDICTS.labels(event.verdict.decision).inc()
-            _log.info(
-                "verdict",
-                workspace=spec.workspace,
-                run_id=spec.run_id,
-                epoch=spec.epoch,
-                step=spec.step,
-                task_type=event.task_type,
-                decision=event.verdict.decision.value,
-                reason=event.verdict.reason,
-            )
+def _log_verdict(spec: RoundSpec, event: Event) -> None:
+    if isinstance(event, VerdictFrozen):
+        _log.info(
+            "verdict",
+            workspace=spec.workspace,
+            run_id=spec.run_id,
+            epoch=spec.epoch,
+            step=spec.step,
+            task_type=event.task_type,
+            decision=event.verdict.decision.value,
+            reason=event.verdict.reason,
+        )

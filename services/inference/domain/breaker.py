@@ -39,7 +39,10 @@ class Refusal:
 
 
 class Breaker:
-    """One endpoint's breaker. Not thread safe: it belongs to one event loop, and no method awaits."""
+    """One endpoint's breaker. Not thread safe: it belongs to one event loop, and no method awaits.
+
+    Only `state` and `refusal`, which change nothing, may also be asked by another thread.
+    """
 
     def __init__(self, fail_threshold: int, cooldown_seconds: float) -> None:
         self._fail_threshold = fail_threshold
@@ -62,16 +65,18 @@ class Breaker:
 
     def state(self, now: float) -> BreakerState:
         """The state at `now`."""
-        if self._open_until is None:
+        until = self._open_until
+        if until is None:
             return BreakerState.CLOSED
-        return BreakerState.OPEN if now < self._open_until else BreakerState.HALF_OPEN
+        return BreakerState.OPEN if now < until else BreakerState.HALF_OPEN
 
     def refusal(self, now: float) -> Refusal | None:
         """Why a call would be refused at `now`, without claiming anything; `None` if it would be let through."""
-        if self._open_until is None:
+        until = self._open_until
+        if until is None:
             return None
-        if now < self._open_until:
-            return Refusal(self._open_until - now)
+        if now < until:
+            return Refusal(until - now)
         return Refusal(self._cooldown_seconds) if self._probe_out else None
 
     def claim(self, now: float) -> Lease | Refusal:
