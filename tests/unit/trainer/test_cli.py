@@ -165,6 +165,8 @@ def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary()
         ],
         "skills_version_before": "v1",
         "skills_version_after": "v1",
+        "prompts_version_before": "v1",
+        "prompts_version_after": "v1",
         "val_accuracy_before": 0.5,
         "val_accuracy_after": None,
         "test": [],
@@ -177,3 +179,6 @@ def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary()
     assert lines[0].startswith("rejected  Counting Problem: REJECT_FUTILE  W 2  L 1  E 0.667")
     assert "val accuracy 50.0% -> not recorded" in lines[1]
     assert lines[-1] == "summary: /x/summary.json"
+    assert not any(line.startswith("prompts ") for line in lines)
+    evolved = closing_lines({**summary, "prompts_version_after": "v2"}, "/x/summary.json")
+    assert "prompts v1 -> v2" in evolved
