@@ -16,7 +16,7 @@ _INTRODUCTION = """\
 What was decided that someone could want to undo, why, and what follows from it. One file per decision, named
 `NNNN-title.md`; this list is written by `python checks/adr_index.py --write`. Numbers by room: runtime and tooling
 0001-0009, store 0010-0019, inference 0020-0029, agent and kernels 0030-0039, gate 0040-0049, evolver 0050-0059,
-simulator 0060-0069, trainer 0070-0079.
+simulator 0060-0069, trainer 0070-0079, what several rooms share from 0080 on.
 
 A record keeps to: context, decision, consequences, and where it helps what else was considered. One that no longer
 holds stays, with the status `superseded by NNNN`.
