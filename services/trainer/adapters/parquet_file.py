@@ -16,5 +16,6 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     except (OSError, pa.ArrowException) as error:
-        raise UnreadableSource(f"{path}: {error}") from error
+        reason = " ".join(str(error).split())
+        raise UnreadableSource(f"{path}: not a parquet file that can be read: {reason}") from error
     return rows

@@ -122,6 +122,15 @@ def test_trn_1_the_parquet_form_is_read(tmp_path: Path) -> None:
     assert summary(read_questions(path, Reading())) == EXPECTED
 
 
+def test_trn_1_a_faulty_parquet_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "videomme.parquet"
+    path.write_bytes(b"PAR1 this is none, although it begins and ends like one PAR1")
+    with pytest.raises(UnreadableSource, match="not a parquet file that can be read") as caught:
+        read_questions(path, Reading())
+    assert "\n" not in str(caught.value)
+
+
 def test_trn_1_the_video_whose_tree_is_known_is_meant() -> None:
     parsed = parse_videomme_json(encoded(FLAT), Reading(known_videos={"abc_001", "abc_601"}))
     assert [question.video_id for question in parsed.questions] == ["abc_001", "abc_001", "abc_601"]
