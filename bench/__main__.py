@@ -43,11 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = ", ".join(f"{name} ({each.about})" for name, each in BENCHMARKS.items())
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of: {names}; all by default")
     parser.add_argument("--quick", action="store_true", help="short runs")
+    parser.add_argument("--show", action="store_true", help="run nothing; show the results that are there")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no benchmark called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     wanted, began = options.names or list(BENCHMARKS), time.monotonic()
+    if options.show:
+        print(table([figure for name in wanted for figure in read(name)]))
+        return 0
     failed = [name for name in wanted if not _succeeds(name, quick=options.quick)]
     _show([name for name in wanted if name not in failed], time.monotonic() - began)
     if failed:

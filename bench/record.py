@@ -91,7 +91,7 @@ def machine() -> dict[str, Any]:
     found = re.search(r"^model name\s*: (.+)$", information.read_text(), re.MULTILINE) if information.exists() else None
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}",
         "processor": found.group(1) if found else platform.processor(),
         "cores": os.cpu_count(),
         "memory_gib": round(memory / 2**30, 1),
