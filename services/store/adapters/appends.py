@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from sqlalchemy import Connection
 
-from services.store.adapters.group_commit import Append
+from services.store.adapters.commit_group import Append
 from services.store.adapters.sql_transaction import SqlTransaction
 from services.store.domain.tables import KEYS
 from services.store.use_cases.ports import Row

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import orjson
 from sqlalchemy import (
+    JSON,
     URL,
     Column,
     ColumnElement,
@@ -74,10 +77,10 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
         return
     # Python's sqlite3 hands over the interpreter lock once for each row of `executemany`, and waits for it each time
     # while the event loop is busy. A statement of many rows does it once.
-    names = table.columns.keys()
-    for chunk in _chunks(rows, len(names)):
+    bound = _sqlite_binder(table)
+    for chunk in _chunks(rows, len(table.columns)):
         statement = _sqlite_upsert(table, len(chunk))
-        connection.exec_driver_sql(statement, tuple(_bound(row, name) for row in chunk for name in names))
+        connection.exec_driver_sql(statement, tuple(chain.from_iterable(map(bound, chunk))))
 
 
 def delete_keys(connection: Connection, table: Table, columns: tuple[str, ...], keys: Sequence[Row]) -> None:
@@ -199,9 +202,22 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _bound(row: Row, name: str) -> object:
-    value = row[name]
-    return orjson.dumps(value).decode() if isinstance(value, list | dict) else value
+@cache
+def _sqlite_binder(table: Table) -> Callable[[Row], Sequence[object]]:
+    """Return what gives a row's values in the order of the table's columns, lists and maps as JSON."""
+    values = itemgetter(*table.columns.keys())
+    json_places = [place for place, column in enumerate(table.columns) if isinstance(column.type, JSON)]
+    if not json_places:
+        return values
+
+    def with_json(row: Row) -> list[object]:
+        bound = list(values(row))
+        for place in json_places:
+            if bound[place] is not None:
+                bound[place] = orjson.dumps(bound[place]).decode()
+        return bound
+
+    return with_json
 
 
 def _chunks(rows: Sequence[Row], values_each: int) -> Iterator[Sequence[Row]]:

@@ -131,4 +131,4 @@ def reading_engine_of(folder: LedgerFolder) -> Engine:
 
 async def _close(folder: LedgerFolder) -> None:
     if isinstance(folder.ledger, SqlLedger):
-        await asyncio.to_thread(folder.ledger.close)
+        await folder.ledger.close()

@@ -67,10 +67,10 @@ class SqlLedger:
         """The engine of the readers, for a copy of the database while it is in use."""
         return self._reading
 
-    def close(self) -> None:
-        """Finish what is queued and close all connections."""
-        self._writer.close()
-        self._readers.shutdown(wait=True)
+    async def close(self) -> None:
+        """Finish what is under way and close all connections."""
+        await self._writer.close()
+        await asyncio.to_thread(self._readers.shutdown, wait=True)
         self._reading.dispose()
 
 

@@ -7,8 +7,9 @@ texts lists, maps objects; an optional field that is absent becomes None.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -20,6 +21,7 @@ from services.store.domain.errors import InvalidRequest
 
 M = TypeVar("M", bound=Message)
 _Reader = Callable[[Any], object]  # Any: the field of whichever message the reader was made for
+_Readers = tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[tuple[str, _Reader], ...]]
 _Writer = Callable[[Any, Any], None]
 _MICROSECONDS = 1_000_000
 _NANOSECONDS = 1_000_000_000
@@ -30,8 +32,12 @@ _DURATION = Duration.DESCRIPTOR.full_name
 
 def to_row(message: Message, **more: object) -> dict[str, Any]:
     """Return a message's fields as a row, together with `more`; an enum that is not set becomes an empty text."""
-    row = {name: read(message) for name, read in _readers(message.DESCRIPTOR)}
-    return {**row, **more} if more else row
+    names, read_plain, others = _readers(message.DESCRIPTOR)
+    row = dict(zip(names, read_plain(message), strict=True))
+    for name, read in others:
+        row[name] = read(message)
+    row.update(more)
+    return row
 
 
 def to_message(cls: type[M], row: Mapping[str, Any]) -> M:
@@ -70,13 +76,26 @@ def enum_number(descriptor: EnumDescriptor, text: str) -> int:
 
 
 @cache
-def _readers(descriptor: Descriptor) -> tuple[tuple[str, _Reader], ...]:
-    return tuple((field.name, _reader(field)) for field in descriptor.fields)
+def _readers(descriptor: Descriptor) -> _Readers:
+    """Return the names of the fields that a row holds as they are, what reads all of those at once, and the rest."""
+    plain = [field.name for field in descriptor.fields if _is_plain(field)]
+    others = tuple((field.name, _reader(field)) for field in descriptor.fields if not _is_plain(field))
+    return tuple(plain), _attributes(plain), others
 
 
 @cache
 def _writers(descriptor: Descriptor) -> tuple[tuple[str, _Writer], ...]:
     return tuple((field.name, _writer(field)) for field in descriptor.fields)
+
+
+def _attributes(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda message: tuple(getattr(message, name) for name in names)  # attrgetter makes no tuple of one
+
+
+def _is_plain(field: FieldDescriptor) -> bool:
+    return field.message_type is None and field.enum_type is None and not (field.is_repeated or field.has_presence)
 
 
 def _reader(field: FieldDescriptor) -> _Reader:
@@ -90,9 +109,7 @@ def _reader(field: FieldDescriptor) -> _Reader:
     if field.enum_type is not None:
         names = _enum_names(field.enum_type)
         return lambda message: names.get(getattr(message, name), "")
-    if field.has_presence:
-        return lambda message: getattr(message, name) if message.HasField(name) else None
-    return lambda message: getattr(message, name)
+    return lambda message: getattr(message, name) if message.HasField(name) else None
 
 
 def _message_reader(field: FieldDescriptor) -> _Reader:

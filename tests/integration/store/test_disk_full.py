@@ -31,4 +31,4 @@ async def test_a_full_disk_is_named_with_what_to_do_and_takes_rows_again_once_th
     assert await ledger.read(lambda reader: reader.count(Query("baseline_diagnosis"))) == 1
     await ledger.append("baseline_diagnosis", [_row("c", 10)])
     assert await ledger.read(lambda reader: reader.count(Query("baseline_diagnosis"))) == 2
-    ledger.close()
+    await ledger.close()

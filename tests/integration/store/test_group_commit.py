@@ -48,7 +48,7 @@ class Database:
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     made = Database(tmp_path / "harness.db")
     yield made
-    made.writer.close()
+    await made.writer.close()
 
 
 def _answer(question_id: str, run_id: str = "r", steps: int = 0, **fields: Any) -> AnswerAppend:
@@ -121,7 +121,7 @@ async def test_a_caller_that_goes_away_does_not_stop_the_others(database: Databa
 async def test_closing_finishes_what_is_queued_and_refuses_the_rest(database: Database) -> None:
     tasks = [asyncio.create_task(database.writer.append(_answer(f"q{number}"))) for number in range(50)]
     await asyncio.sleep(0)
-    await asyncio.to_thread(database.writer.close)
+    await database.writer.close()
     await asyncio.gather(*tasks)
     assert database.rows("select count(*) from predictions") == [(50,)]
     with pytest.raises(StorageFailed):
