@@ -14,6 +14,8 @@ class TreeFolders:
     """The videos below a folder. Raises UnreadableSource where there is none, or a file can't be read."""
 
     def __init__(self, path: Path) -> None:
+        if not path.is_dir():
+            raise UnreadableSource(f"{path}: no such folder")
         self._path = path
         self._trees = {file.parent.name: file for file in sorted(path.glob(f"*/{_TREE}"))}
         if not self._trees:

@@ -286,6 +286,8 @@ def test_trn_1_frames_come_in_batches_that_fit_a_message(tmp_path: Path) -> None
 def test_trn_1_sources_that_cannot_be_read_say_so(tmp_path: Path) -> None:
     with pytest.raises(UnreadableSource, match=r"tree\.json"):
         TreeFolders(tmp_path)
+    with pytest.raises(UnreadableSource, match="absent: no such folder"):
+        TreeFolders(tmp_path / "absent")
     (tmp_path / "no.zip").write_bytes(b"no zip")
     with pytest.raises(UnreadableSource, match="neither a folder nor a ZIP"), open_captions(tmp_path / "no.zip"):
         pass
