@@ -10,10 +10,10 @@ import grpc
 from videotree.inference.v1 import agent_service_pb2, agent_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
 from videotree.store.v1 import run_service_pb2_grpc
 
+from services.inference.adapters.aiohttp_upstream import AiohttpUpstream
 from services.inference.adapters.call_log import StoreCallLog
 from services.inference.adapters.disk_cache import DiskCache
 from services.inference.adapters.endpoint_metrics import watch_endpoints
-from services.inference.adapters.httpx_upstream import HttpxUpstream
 from services.inference.adapters.metrics import CALL_ROWS_DROPPED, MetricsObserver
 from services.inference.adapters.redis_cache import RedisCache
 from services.inference.agent_parts import agent_servicer
@@ -96,7 +96,7 @@ def build_model(config: InferenceConfig, by_role: Mapping[Role, list[Endpoint]],
     cache = GuardedCache(_response_cache(config), config.redis_cache_ttl, observer, _log.warning)
     policy = RetryPolicy(config.max_attempts, config.retry_base_seconds, config.retry_cap_seconds)
     calls = SharedCalls(cache, policy, observer)
-    upstream = HttpxUpstream()
+    upstream = AiohttpUpstream()
     model = GovernedModel(
         {role: [guarded[endpoint.name] for endpoint in endpoints] for role, endpoints in by_role.items()},
         upstream,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from services.inference.domain.outcome import Outcome
 from services.inference.use_cases.ports import CallRecord
 from services.runtime.metrics import counter, histogram
@@ -19,24 +21,33 @@ CALL_ROWS_DROPPED = counter("videotree_model_call_rows_dropped", "Call records t
 
 
 class MetricsObserver:
-    """Implements `CallObserver` by counting."""
+    """Implements `CallObserver` by counting. Finding a metric by its labels costs more than counting: each is kept."""
+
+    def __init__(self) -> None:
+        self._calls = cache(_CALLS.labels)
+        self._call_seconds = cache(_CALL_SECONDS.labels)
+        self._first_token_seconds = cache(_FIRST_TOKEN_SECONDS.labels)
+        self._tokens = cache(_TOKENS.labels)
+        self._attempts = cache(_ATTEMPTS.labels)
+        self._attempt_seconds = cache(_ATTEMPT_SECONDS.labels)
+        self._cache_events = cache(_CACHE.labels)
 
     def call_ended(self, record: CallRecord) -> None:
         """See `CallObserver`."""
         role, status = record.role.value, record.cache_status.value
-        _CALLS.labels(role, record.outcome.value, status).inc()
-        _CALL_SECONDS.labels(role, status).observe(record.timing.total_seconds)
+        self._calls(role, record.outcome.value, status).inc()
+        self._call_seconds(role, status).observe(record.timing.total_seconds)
         if record.timing.first_token_seconds is not None:
-            _FIRST_TOKEN_SECONDS.labels(role).observe(record.timing.first_token_seconds)
+            self._first_token_seconds(role).observe(record.timing.first_token_seconds)
         if record.usage is not None and record.attempts and status != "joined":
-            _TOKENS.labels(role, "prompt").inc(record.usage.prompt_tokens)
-            _TOKENS.labels(role, "completion").inc(record.usage.completion_tokens)
+            self._tokens(role, "prompt").inc(record.usage.prompt_tokens)
+            self._tokens(role, "completion").inc(record.usage.completion_tokens)
 
     def attempt_ended(self, endpoint: str, outcome: Outcome, seconds: float) -> None:
         """See `CallObserver`."""
-        _ATTEMPTS.labels(endpoint, outcome.value).inc()
-        _ATTEMPT_SECONDS.labels(endpoint).observe(seconds)
+        self._attempts(endpoint, outcome.value).inc()
+        self._attempt_seconds(endpoint).observe(seconds)
 
     def cache_used(self, event: str) -> None:
         """See `CallObserver`."""
-        _CACHE.labels(event).inc()
+        self._cache_events(event).inc()

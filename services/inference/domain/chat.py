@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -139,11 +139,22 @@ class ToolCallPiece:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What one event of a stream adds; parts it does not touch are empty."""
+    """What one or more consecutive events of a stream add; parts they do not touch are empty."""
 
     content: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCallPiece, ...] = ()
+
+
+def joined(deltas: Sequence[Delta]) -> Delta:
+    """Consecutive deltas as one. Raises IndexError when there is none."""
+    if len(deltas) == 1:
+        return deltas[0]
+    return Delta(
+        content="".join([delta.content for delta in deltas]),
+        reasoning="".join([delta.reasoning for delta in deltas]),
+        tool_calls=tuple(piece for delta in deltas for piece in delta.tool_calls),
+    )
 
 
 @dataclass(frozen=True, slots=True)

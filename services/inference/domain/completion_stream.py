@@ -12,6 +12,8 @@ from services.inference.domain.sse import SseEvent
 from services.inference.domain.tool_calls import ToolCallMerger
 
 _MAX_MESSAGE_CHARS = 500
+# Some millions of tokens, more than any model writes; in UTF-8 it still fits a gRPC message of 64 MiB.
+_MAX_ANSWER_CHARS = 15 * 1024 * 1024
 
 
 class CompletionStream:
@@ -22,10 +24,12 @@ class CompletionStream:
     """
 
     __slots__ = (
-        "_content", "_finish_reason", "_model", "_reasoning", "_tool_calls", "_usage", "done", "finished", "has_events",
+        "_chars", "_content", "_finish_reason", "_model", "_reasoning", "_tool_calls", "_usage",
+        "done", "finished", "has_events",
     )  # fmt: skip
 
     def __init__(self) -> None:
+        self._chars = 0
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._tool_calls = ToolCallMerger()
@@ -100,11 +104,18 @@ class CompletionStream:
         reasoning = _text_of(delta.get("reasoning_content")) or _text_of(delta.get("reasoning"))
         pieces = delta.get("tool_calls")
         added = tuple(map(self._tool_calls.add, filter(_is_object, pieces))) if isinstance(pieces, list) else ()
+        self._check_size(len(content) + len(reasoning) + sum(len(piece.arguments) for piece in added))
         if content:
             self._content.append(content)
         if reasoning:
             self._reasoning.append(reasoning)
         return Delta(content, reasoning, added) if content or reasoning or added else None
+
+    def _check_size(self, added_chars: int) -> None:
+        self._chars += added_chars
+        if self._chars > _MAX_ANSWER_CHARS:
+            text = f"the answer is longer than {_MAX_ANSWER_CHARS} characters"
+            raise AttemptFault(Outcome.TRANSIENT, text, code="too_long")
 
 
 def error_in(body: object) -> AttemptFault | None:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 
@@ -15,7 +14,7 @@ from services.inference.domain.completion_stream import CompletionStream, error_
 from services.inference.domain.endpoint import Endpoint
 from services.inference.domain.outcome import AttemptFault, Outcome, outcome_of_status
 from services.inference.domain.retry_after import retry_after_seconds
-from services.inference.domain.sse import EventTooLarge, SseDecoder
+from services.inference.domain.sse import EventTooLarge, SseDecoder, SseEvent
 from services.inference.use_cases.ports import Upstream, UpstreamResponse
 
 CHAT_PATH = "/chat/completions"
@@ -46,8 +45,8 @@ class _Clocks:
         self.waited_for = "first token"
         self.limit = asyncio.timeout(min(self._timeouts.first_token, self._timeouts.total))
 
-    def token(self) -> None:
-        """A token came."""
+    def tokens(self) -> None:
+        """A piece of the body brought one or more tokens."""
         now = time.perf_counter()
         if self._first is None:
             self._first = now
@@ -128,14 +127,17 @@ async def _read_stream(
 
 
 def _take_events(
-    events: list[Any], stream: CompletionStream, clocks: _Clocks, on_delta: Callable[[Delta], None]
+    events: list[SseEvent], stream: CompletionStream, clocks: _Clocks, on_delta: Callable[[Delta], None]
 ) -> None:
     was_finished, was_done = stream.finished, stream.done
+    brought_tokens = False
     for event in events:
         delta = stream.take(event)
         if delta is not None:
-            clocks.token()
+            brought_tokens = True
             on_delta(delta)
+    if brought_tokens:
+        clocks.tokens()
     if stream.done and not was_done:
         clocks.drain(_DRAIN_AFTER_DONE_SECONDS)
     elif stream.finished and not was_finished:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Generic, TypeVar
 
-from services.inference.domain.chat import Delta
+from services.inference.domain.chat import Delta, joined
 from services.inference.domain.errors import DeadlineExceeded
 
 T = TypeVar("T")
@@ -74,7 +74,10 @@ class Flight(Generic[T]):
         return task.result()
 
     async def stream(self, deadline: float) -> AsyncGenerator[Delta, None]:
-        """The deltas from the first on; afterwards `result` gives the answer, or raises what ended the flight."""
+        """The deltas from the first on; afterwards `result` gives the answer, or raises what ended the flight.
+
+        What came while the caller was busy with the last delta is one delta.
+        """
         task = self._join(deadline)
         news = asyncio.Event()
         self._news.add(news)
@@ -82,13 +85,15 @@ class Flight(Generic[T]):
         given = 0
         try:
             while True:
-                while given < len(self._deltas):
+                if given < len(self._deltas):
                     self.delivered = True
-                    given += 1
-                    yield self._deltas[given - 1]
-                if task.done():
+                    waiting = self._deltas[given:]
+                    given = len(self._deltas)
+                    yield joined(waiting)
+                elif task.done():
                     return
-                await _wait_for_news(news, deadline)
+                else:
+                    await _wait_for_news(news, deadline)
         finally:
             self._news.discard(news)
             self._leave()

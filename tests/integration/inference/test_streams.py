@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from services.inference.domain import completion_stream
 from services.inference.domain.chat import CacheStatus, ChatResult, ToolCall, Usage
 from services.inference.domain.endpoint import Timeouts
 from services.inference.domain.errors import (
@@ -210,7 +211,7 @@ async def test_inf_4_a_stream_that_has_delivered_ends_with_an_error_and_repeats_
 
         with pytest.raises(StreamInterrupted):
             await read()
-        assert got == ["one ", "two "]
+        assert "".join(got) == "one two "
         assert up.calls == 1
 
 
@@ -218,7 +219,7 @@ async def test_inf_4_a_stream_that_has_delivered_nothing_is_retried_silently(tmp
     broken = stream(Pause(0.02), Reset(), end=False)
     async with fake_upstream(ok_reply("a", "b"), broken) as up, governed(tmp_path, endpoint(up.base_url)) as model:
         events = [event async for event in model.stream_chat(request())]
-        assert [e.content for e in events[:-1]] == ["a", "b"]
+        assert "".join(e.content for e in events[:-1]) == "ab"
         assert isinstance(events[-1], ChatResult)
         assert (events[-1].content, events[-1].attempts, up.calls) == ("ab", 2, 2)
 
@@ -227,7 +228,7 @@ async def test_inf_11_a_stream_from_the_cache_gives_the_whole_answer(tmp_path):
     async with fake_upstream() as up, governed(tmp_path, endpoint(up.base_url)) as model:
         first = [event async for event in model.stream_chat(request())]
         again = [event async for event in model.stream_chat(request())]
-        assert [e.content for e in first] == ["Hel", "lo", "Hello"]
+        assert "".join(e.content for e in first[:-1]) == first[-1].content == "Hello"
         assert [e.content for e in again] == ["Hello", "Hello"]
         assert again[-1].cache_status is CacheStatus.HIT
         assert again[-1].completion == first[-1].completion
@@ -275,3 +276,17 @@ async def test_inf_9_the_total_timeout_ends_a_stream_that_never_stops(tmp_path):
         assert 0.25 < time.monotonic() - start < 0.7
         await asyncio.sleep(0.1)
         assert up.open_connections == 0
+
+
+async def test_inf_3_an_answer_without_end_is_a_fault_before_it_fills_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(completion_stream, "_MAX_ANSWER_CHARS", 1000)
+    endless = stream(*(chunk("word " * 10) for _ in range(200)), end=False)
+    async with (
+        fake_upstream(endless) as up,
+        governed(tmp_path, endpoint(up.base_url), max_attempts=1) as model,
+    ):
+        with pytest.raises(UpstreamTransient) as caught:
+            await model.chat(request())
+        assert caught.value.code == "too_long"
+        up.script.append(ok_reply("x" * 1000))
+        assert len((await model.chat(request())).content) == 1000
