@@ -80,7 +80,7 @@ def _front_matter_fields(text: str) -> Mapping[str, object]:
     inner = span.of(text).lstrip("\ufeff").strip().removeprefix("---").removesuffix("---")
     try:
         fields = yaml.safe_load(inner)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:  # RecursionError: nested too deeply
         raise SkillFormatError((f"front matter is not YAML: {' '.join(str(error).split())}",)) from error
     if not isinstance(fields, dict):
         raise SkillFormatError(("front matter is not a mapping of keys to values",))

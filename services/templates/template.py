@@ -105,7 +105,7 @@ def _split(name: str, text: str) -> tuple[dict[str, Any], str]:
         raise TemplateFormatError(name, ("no front matter between two --- lines",))
     try:
         fields = yaml.safe_load(found[1])
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:  # RecursionError: nested too deeply
         raise TemplateFormatError(name, (f"front matter is not YAML: {' '.join(str(error).split())}",)) from error
     if not isinstance(fields, dict):
         raise TemplateFormatError(name, ("front matter is not a mapping of keys to values",))
