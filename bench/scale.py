@@ -34,19 +34,17 @@ from bench.record import RESULTS, Figure, table, write
 from bench.store import row
 from services.runtime.channels import ClientCredentials, open_channel
 from services.trainer.adapters.report_page import render_report
-from services.trainer.domain.records import (
-    Best,
-    CurrentVersions,
+from services.trainer.domain.evaluations import HoldoutTable
+from services.trainer.domain.runs import Run
+from services.trainer.domain.step_rows import (
     EvolutionRecord,
     EvolutionRecordRow,
     GateEvidence,
     GateEvidenceRow,
-    HoldoutTable,
-    Manifest,
-    Run,
     StepReport,
     StepReportRow,
 )
+from services.trainer.domain.workspaces import Best, CurrentVersions, Manifest
 from services.trainer.use_cases.gather_report import RunReport
 
 SIZES = (100, 1_000, 10_000, 100_000)

@@ -8,17 +8,19 @@ from typing import Any
 
 from services.skills import skill_file, slug
 from services.trainer.domain.answering import Answer, AnswerJob
-from services.trainer.domain.endpoints import CacheStats, Endpoint
-from services.trainer.domain.errors import ServiceFailed
-from services.trainer.domain.evolution import (
-    AppendixRequest,
-    AppendixUpdate,
+from services.trainer.domain.diagnoses import (
     Case,
     CaseDiagnosis,
     CasePack,
     DiagnoseJob,
     DiagnoseProgress,
     DiagnoseResult,
+)
+from services.trainer.domain.endpoints import CacheStats, Endpoint
+from services.trainer.domain.errors import ServiceFailed
+from services.trainer.domain.evolution import (
+    AppendixRequest,
+    AppendixUpdate,
     Edit,
     EditResult,
     Proposal,
@@ -32,9 +34,6 @@ from services.trainer.domain.gate_round import (
     GateOutcome,
     GateRound,
     GateSpec,
-    Ladder,
-    LadderCandidate,
-    LadderRung,
     PairConsumed,
     ProbationPair,
     ProbationReview,
@@ -43,9 +42,8 @@ from services.trainer.domain.gate_round import (
     Verdict,
     VerdictFrozen,
 )
-from services.trainer.domain.records import (
-    Prediction,
-)
+from services.trainer.domain.ladders import Ladder, LadderCandidate, LadderRung
+from services.trainer.domain.runs import Prediction
 from tests.fakes.trainer_world import World
 
 

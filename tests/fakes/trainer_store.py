@@ -7,30 +7,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from services.questions import Question
+from services.trainer.domain.checkpoint import Checkpoint, Fingerprints
+from services.trainer.domain.decisions import Committed, EpochDecision, StepDecision
+from services.trainer.domain.diagnoses import Diagnosis
 from services.trainer.domain.errors import ServiceFailed
-from services.trainer.domain.records import (
-    Best,
-    CallSummary,
-    Checkpoint,
-    Committed,
-    Diagnosis,
-    DualMetric,
-    EpochDecision,
-    EvolutionRecordRow,
-    Fingerprints,
-    GateEvidenceRow,
-    HoldoutEval,
-    HoldoutTable,
-    Manifest,
-    Pools,
-    Prediction,
-    QuadrantPairRow,
-    Run,
-    StepDecision,
-    StepReportRow,
-    UnitEstimate,
-    VersionChange,
-)
+from services.trainer.domain.evaluations import DualMetric, HoldoutEval, HoldoutTable, UnitEstimate
+from services.trainer.domain.pools import Pools
+from services.trainer.domain.runs import CallSummary, Prediction, Run
+from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidenceRow, QuadrantPairRow, StepReportRow
+from services.trainer.domain.versions import VersionChange
+from services.trainer.domain.workspaces import Best, Manifest
 from tests.fakes.trainer_world import World, version
 
 

@@ -15,25 +15,15 @@ from typing import Any
 
 from services.questions import Question
 from services.skills import skill_file, slug
-from services.trainer.domain.evolution import DiagnoseJob, ProposalRequest
-from services.trainer.domain.records import (
-    Best,
-    Checkpoint,
-    CurrentVersions,
-    Diagnosis,
-    EpochDecision,
-    HoldoutEval,
-    HoldoutRow,
-    Manifest,
-    Pools,
-    PoolUnit,
-    Prediction,
-    Run,
-    StepDecision,
-    UnitEstimate,
-    Version,
-    VersionFile,
-)
+from services.trainer.domain.checkpoint import Checkpoint
+from services.trainer.domain.decisions import EpochDecision, StepDecision
+from services.trainer.domain.diagnoses import DiagnoseJob, Diagnosis
+from services.trainer.domain.evaluations import HoldoutEval, HoldoutRow, UnitEstimate
+from services.trainer.domain.evolution import ProposalRequest
+from services.trainer.domain.pools import Pools, PoolUnit
+from services.trainer.domain.runs import Prediction, Run
+from services.trainer.domain.versions import Version, VersionFile
+from services.trainer.domain.workspaces import Best, CurrentVersions, Manifest
 
 SYSTEM_PROMPT = "agent.system.md"
 TYPES = ("Action Reasoning", "Counting Problem", "Object Recognition")

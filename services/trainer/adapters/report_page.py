@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from services.trainer.adapters.report_plots import accuracy_by_type, accuracy_curves, evidence_trajectories
-from services.trainer.domain.records import EvolutionRecord, EvolutionRecordRow, StepReport
+from services.trainer.domain.step_rows import EvolutionRecord, EvolutionRecordRow, StepReport
 from services.trainer.use_cases.gather_report import RunReport
 
 _TEMPLATES = Path(__file__).parent / "pages"

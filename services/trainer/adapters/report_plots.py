@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from services.trainer.domain.best import published
-from services.trainer.domain.records import DualMetric, GateEvidenceRow, HoldoutRow, StepReportRow
+from services.trainer.domain.evaluations import DualMetric, HoldoutRow
+from services.trainer.domain.step_rows import GateEvidenceRow, StepReportRow
 
 _HEIGHT = 340
 _ACCEPTED = {"color": "#2e9e5b", "width": 3}

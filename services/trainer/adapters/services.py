@@ -12,13 +12,10 @@ from videotree.inference.v1 import agent_pb2, agent_service_pb2, agent_service_p
 from services.trainer.adapters.calls import Caller
 from services.trainer.adapters.messages import from_message, to_message
 from services.trainer.domain.answering import Answer, AnswerJob
+from services.trainer.domain.diagnoses import DiagnoseJob, DiagnoseProgress, DiagnoseResult, EvidenceScore
 from services.trainer.domain.evolution import (
     AppendixRequest,
     AppendixUpdate,
-    DiagnoseJob,
-    DiagnoseProgress,
-    DiagnoseResult,
-    EvidenceScore,
     Proposal,
     ProposalRequest,
     SlowUpdate,
@@ -26,19 +23,17 @@ from services.trainer.domain.evolution import (
 )
 from services.trainer.domain.gate_round import (
     ArmResolved,
-    FlipRates,
     GateEvent,
     GateRound,
-    Ladder,
-    LadderCandidate,
     PairConsumed,
     ProbationPair,
     ProbationReview,
     RoundOutcome,
-    Simulation,
     VerdictFrozen,
     VerdictParameters,
 )
+from services.trainer.domain.gate_simulation import FlipRates, Simulation
+from services.trainer.domain.ladders import Ladder, LadderCandidate
 
 _MODEL_TIMEOUT_SECONDS = 1800.0
 _EVENTS: dict[str, type[GateEvent]] = {

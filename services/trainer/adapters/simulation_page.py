@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from services.trainer.domain.gate_round import Simulation
+from services.trainer.domain.gate_simulation import Simulation
 
 _ENDS = ("confirmed", "provisional", "direction", "futile", "exhausted")
 

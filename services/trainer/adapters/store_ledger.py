@@ -12,22 +12,11 @@ from videotree.store.v1 import training_service_pb2 as pb
 from services.trainer.adapters.calls import Caller
 from services.trainer.adapters.messages import from_message, to_message
 from services.trainer.adapters.workspace_hold import WorkspaceHold
-from services.trainer.domain.records import (
-    Checkpoint,
-    Committed,
-    Diagnosis,
-    DualMetric,
-    EpochDecision,
-    EvolutionRecordRow,
-    Fingerprints,
-    GateEvidenceRow,
-    HoldoutEval,
-    HoldoutTable,
-    QuadrantPairRow,
-    StepDecision,
-    StepReportRow,
-    UnitEstimate,
-)
+from services.trainer.domain.checkpoint import Checkpoint, Fingerprints
+from services.trainer.domain.decisions import Committed, EpochDecision, StepDecision
+from services.trainer.domain.diagnoses import Diagnosis
+from services.trainer.domain.evaluations import DualMetric, HoldoutEval, HoldoutTable, UnitEstimate
+from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidenceRow, QuadrantPairRow, StepReportRow
 
 T = TypeVar("T")
 
@@ -118,9 +107,13 @@ class StoreLedger:
 
     async def dual_metrics(self, workspace: str, run_id: str) -> list[DualMetric]:
         """Evaluations by (epoch, version kind, pool)."""
-        request = pb.ListDualMetricsRequest(workspace=workspace, run_id=run_id)
-        answer = await self._caller.unary(self._stub.ListDualMetrics, request)
-        return [from_message(each, DualMetric) for each in answer.dual_metrics]
+        pages = self._caller.pages(
+            lambda token: self._caller.unary(
+                self._stub.ListDualMetrics,
+                pb.ListDualMetricsRequest(workspace=workspace, run_id=run_id, page_size=_PAGE, page_token=token),
+            )
+        )
+        return [from_message(each, DualMetric) async for page in pages for each in page.dual_metrics]
 
     async def put_holdout_eval(self, workspace: str, holdout_eval: HoldoutEval) -> None:
         """Writes the intent or the result of a held-out evaluation."""
@@ -131,9 +124,9 @@ class StoreLedger:
 
     async def holdout_table(self, workspace: str, run_id: str) -> HoldoutTable:
         """Held-out evaluations by version pair, and the lines of each epoch."""
-        request = pb.ListHoldoutEvalsRequest(workspace=workspace, run_id=run_id)
-        answer = await self._caller.unary(self._stub.ListHoldoutEvals, request)
-        return from_message(answer, HoldoutTable)
+        return HoldoutTable(
+            tuple(await self._holdout_evals(workspace, run_id)), tuple(await self._holdout_lines(workspace, run_id))
+        )
 
     async def unit_estimates(self, workspace: str, run_id: str) -> list[UnitEstimate]:
         """Running estimates by unit."""
@@ -162,3 +155,21 @@ class StoreLedger:
             )
         )
         return [from_message(each, Diagnosis) async for page in pages for each in page.diagnoses]
+
+    async def _holdout_evals(self, workspace: str, run_id: str) -> list[HoldoutEval]:
+        pages = self._caller.pages(
+            lambda token: self._caller.unary(
+                self._stub.ListHoldoutEvals,
+                pb.ListHoldoutEvalsRequest(workspace=workspace, run_id=run_id, page_size=_PAGE, page_token=token),
+            )
+        )
+        return [from_message(each, HoldoutEval) async for page in pages for each in page.holdout_evals]
+
+    async def _holdout_lines(self, workspace: str, run_id: str) -> list[HoldoutRow]:
+        pages = self._caller.pages(
+            lambda token: self._caller.unary(
+                self._stub.ListHoldoutLines,
+                pb.ListHoldoutLinesRequest(workspace=workspace, run_id=run_id, page_size=_PAGE, page_token=token),
+            )
+        )
+        return [from_message(each, HoldoutRow) async for page in pages for each in page.holdout_lines]

@@ -11,7 +11,7 @@ from videotree.store.v1 import library_service_pb2_grpc, question_pb2
 from services.questions import Question
 from services.trainer.adapters.calls import Caller
 from services.trainer.adapters.messages import from_message, to_message
-from services.trainer.domain.records import Dataset
+from services.trainer.domain.pools import Dataset
 
 _IMPORT_TIMEOUT_SECONDS = 600.0
 

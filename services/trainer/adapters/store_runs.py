@@ -8,7 +8,7 @@ from videotree.store.v1 import run_service_pb2 as pb
 
 from services.trainer.adapters.calls import Caller
 from services.trainer.adapters.messages import from_message, to_message
-from services.trainer.domain.records import CallSummary, Prediction, Run
+from services.trainer.domain.runs import CallSummary, Prediction, Run
 
 _STATUSES = {
     "finished": run_pb2.RUN_STATUS_FINISHED,

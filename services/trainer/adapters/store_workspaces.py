@@ -16,7 +16,9 @@ from videotree.store.v1 import workspace_service_pb2 as pb
 
 from services.trainer.adapters.calls import Caller
 from services.trainer.adapters.messages import from_message, to_message
-from services.trainer.domain.records import BackupCopy, Manifest, Pools, Seed, Version, VersionChange
+from services.trainer.domain.pools import Pools
+from services.trainer.domain.versions import Version, VersionChange
+from services.trainer.domain.workspaces import BackupCopy, Manifest, Seed
 
 _COPY_TIMEOUT_SECONDS = 600.0
 _KINDS = {"skills": version_pb2.VERSION_KIND_SKILLS, "prompts": version_pb2.VERSION_KIND_PROMPTS}

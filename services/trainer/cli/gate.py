@@ -12,7 +12,7 @@ from services.trainer.cli import options
 from services.trainer.cli.output import print_json, print_line, print_rows
 from services.trainer.cli.running import people, run_command
 from services.trainer.cli.session import load_config, open_session
-from services.trainer.domain.gate_round import FlipRates, Simulation
+from services.trainer.domain.gate_simulation import FlipRates, Simulation
 
 app = typer.Typer(help="The gate's statistics.", no_args_is_help=True)
 

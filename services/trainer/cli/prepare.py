@@ -14,8 +14,8 @@ from services.trainer.cli.output import print_json, print_line, print_rows, show
 from services.trainer.cli.preparing import prepare_workspace
 from services.trainer.cli.running import run_command
 from services.trainer.cli.session import STORE_ONLY, chosen_world, load_config, open_session
-from services.trainer.domain.records import Seed
 from services.trainer.domain.split import PoolCounts
+from services.trainer.domain.workspaces import Seed
 from services.trainer.use_cases.baseline import BASELINE_RUN, BaselineResult, run_baseline
 from services.trainer.use_cases.diagnose_baseline import OfflineDiagnosis, diagnose_baseline
 from services.trainer.use_cases.freeze_split import FrozenSplit, freeze_split

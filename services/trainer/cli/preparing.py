@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.runtime.bundled import bundled_path
 from services.trainer.adapters.bundled_files import read_prompts, read_sample, read_skills, ready_skills
 from services.trainer.cli.session import Session, sample_path
-from services.trainer.domain.records import Manifest
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.baseline import BASELINE_RUN, choose_dataset, ensure_workspace, run_baseline
 from services.trainer.use_cases.diagnose_baseline import diagnose_baseline
 from services.trainer.use_cases.freeze_split import FrozenSplit, freeze_split

@@ -17,7 +17,7 @@ from services.trainer.cli.session import STORE_ONLY, Session, load_config, open_
 from services.trainer.cli.train import find_run
 from services.trainer.domain.cost_plan import CostPerQuestion, CostPlan
 from services.trainer.domain.errors import WorkspaceProblem
-from services.trainer.domain.records import Run
+from services.trainer.domain.runs import Run
 from services.trainer.domain.skill_folders import skill_folders
 from services.trainer.use_cases.gather_report import gather_report
 from services.trainer.use_cases.open_run import TRAIN_KIND, gather_run

@@ -30,7 +30,7 @@ from services.trainer.domain.errors import (
     TrainerError,
     WorkspaceProblem,
 )
-from services.trainer.domain.records import Run
+from services.trainer.domain.runs import Run
 from services.trainer.use_cases.open_run import TRAIN_KIND, gather_run, resume_run, start_run
 from services.trainer.use_cases.ports import Services
 from services.trainer.use_cases.spend import Meter, within_budget

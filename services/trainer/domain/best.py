@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from services.trainer.domain.records import BestEntry, DualMetric
+from services.trainer.domain.evaluations import DualMetric
+from services.trainer.domain.workspaces import BestEntry
 
 Measure = Literal["hard", "mixed"]
 REVERTED_MARK = "+"

@@ -2,45 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from services.trainer.domain.ladders import LadderUnit
 
 ACCEPTS = frozenset({"accept_confirmed", "accept_provisional"})
-
-
-@dataclass(frozen=True, slots=True)
-class LadderUnit:
-    """One unit of a ladder and its questions."""
-
-    unit_id: str
-    question_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LadderCandidate:
-    """A unit that may go into a ladder; `estimate` is None before the first observed epoch."""
-
-    unit: LadderUnit
-    estimate: float | None
-    baseline_right_count: int
-    baseline_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class LadderRung:
-    """A unit of a ladder, the estimate used, and its bin (0 is the most informative)."""
-
-    unit: LadderUnit
-    estimate: float
-    bin: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """A ladder in its declared order."""
-
-    rungs: tuple[LadderRung, ...]
-    excluded_count: int
-    cut_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,33 +203,3 @@ class ProbationReview:
     w: int
     l: int  # noqa: E741 - as above
     n_used: int
-
-
-@dataclass(frozen=True, slots=True)
-class FlipRates:
-    """P(win) and P(loss) of a unit in one simulated cell."""
-
-    win: float
-    loss: float
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedCell:
-    """Shares of simulated gates that ended in each way."""
-
-    rates: FlipRates
-    confirmed_share: float
-    provisional_share: float
-    direction_share: float
-    futile_share: float
-    exhausted_share: float
-    mean_units: float
-    accept_standard_error: float
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """Simulated cells, and the smallest gain confirmed with 80% probability (None when none would be)."""
-
-    cells: tuple[SimulatedCell, ...] = field(default_factory=tuple)
-    detectable_gain: float | None = None

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from services.trainer.domain.answering import AnswerJob
 from services.trainer.domain.errors import ServiceFailed, WorkspaceProblem
-from services.trainer.domain.records import Manifest, Run
+from services.trainer.domain.runs import Run
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.ports import Progress, Services
 from services.trainer.use_cases.training_run import answer_all
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.trainer.domain.diagnoses import CaseDiagnosis, DiagnoseJob, DiagnoseProgress, DiagnoseResult, Diagnosis
 from services.trainer.domain.errors import ServiceFailed, WorkspaceProblem
-from services.trainer.domain.evolution import CaseDiagnosis, DiagnoseJob, DiagnoseProgress, DiagnoseResult
-from services.trainer.domain.records import Diagnosis, Manifest
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.baseline import BASELINE_RUN
 from services.trainer.use_cases.ports import Progress, Services
 

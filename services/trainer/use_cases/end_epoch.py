@@ -6,20 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.trainer.domain.best import REVERTED_MARK, best_entry, better
+from services.trainer.domain.decisions import EpochDecision
 from services.trainer.domain.errors import EndpointDown
+from services.trainer.domain.evaluations import DualMetric, UnitObservation
 from services.trainer.domain.holdout import VersionPair
-from services.trainer.domain.records import (
-    Best,
-    BestEntry,
-    DualMetric,
-    EpochDecision,
-    Manifest,
-    UnitObservation,
-    Version,
-    VersionChange,
-)
 from services.trainer.domain.trainer_state import TrainerState
-from services.trainer.domain.version_names import upcoming_versions
+from services.trainer.domain.versions import Version, VersionChange, upcoming_versions
+from services.trainer.domain.workspaces import Best, BestEntry, Manifest
 from services.trainer.use_cases.evaluate import Evaluation, dual_metric, evaluate
 from services.trainer.use_cases.holdout_test import Deployable, run_holdout
 from services.trainer.use_cases.review_probation import review_probations, rollback_trigger

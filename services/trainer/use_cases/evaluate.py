@@ -9,7 +9,8 @@ from statistics import fmean
 
 from services.trainer.domain import run_ids
 from services.trainer.domain.answering import Answer, require_sound_answers
-from services.trainer.domain.records import DualMetric, PoolUnit
+from services.trainer.domain.evaluations import DualMetric
+from services.trainer.domain.pools import PoolUnit
 from services.trainer.domain.stopping import mixed_score
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, share_right, unit_outcomes
 from services.trainer.use_cases.training_run import TrainingRun, answer_all

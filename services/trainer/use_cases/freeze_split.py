@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 
 from services.questions import Question, units_of
 from services.trainer.domain.errors import MissingResults
-from services.trainer.domain.records import Manifest, Pools, PoolUnit
+from services.trainer.domain.pools import Pools, PoolUnit
 from services.trainer.domain.split import POOL_NAMES, Split, SplitCase, SplitParameters, split_pools
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.baseline import BASELINE_RUN
 from services.trainer.use_cases.ports import Services
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.trainer.domain.records import (
-    CallSummary,
-    DualMetric,
-    EvolutionRecordRow,
-    GateEvidenceRow,
-    HoldoutTable,
-    Manifest,
-    Run,
-    StepReportRow,
-)
+from services.trainer.domain.evaluations import DualMetric, HoldoutTable
+from services.trainer.domain.runs import CallSummary, Run
+from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidenceRow, StepReportRow
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.ports import Services
 
 

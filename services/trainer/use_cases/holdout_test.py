@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.trainer.domain.evaluations import HoldoutEval, HoldoutRow
 from services.trainer.domain.holdout import HoldoutLine, VersionPair, plan_holdout
-from services.trainer.domain.records import HoldoutEval, HoldoutRow
 from services.trainer.domain.unit_results import share_right
 from services.trainer.use_cases.evaluate import counts_by_type, evaluate
 from services.trainer.use_cases.training_run import TrainingRun

@@ -7,19 +7,13 @@ from dataclasses import dataclass
 
 from services.trainer.domain.endpoints import error_rate
 from services.trainer.domain.errors import MissingResults, ServiceFailed
-from services.trainer.domain.gate_round import (
-    GateOutcome,
-    GateRound,
-    GateSpec,
-    LadderCandidate,
-    LadderUnit,
-    RoundOptions,
-    RoundOutcome,
-)
+from services.trainer.domain.gate_round import GateOutcome, GateRound, GateSpec, RoundOptions, RoundOutcome
+from services.trainer.domain.ladders import LadderCandidate, LadderUnit
+from services.trainer.domain.pools import PoolUnit
 from services.trainer.domain.prompt_targets import confirmed_only
-from services.trainer.domain.records import Manifest, PoolUnit
 from services.trainer.domain.schedule import Position
 from services.trainer.domain.settlement import Candidate, disjoint_targets
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.propose_edits import TypeProposal
 from services.trainer.use_cases.training_run import TrainingRun
 

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 
 from services.questions import Question
 from services.skills import slug
+from services.trainer.domain.checkpoint import Checkpoint, Fingerprints
 from services.trainer.domain.errors import MissingResults, NothingTrainable, ServiceFailed, WorkspaceProblem
 from services.trainer.domain.fingerprints import config_fingerprints, prompts_fingerprint
+from services.trainer.domain.pools import Pools, PoolUnit
 from services.trainer.domain.prompt_targets import prompt_targets
-from services.trainer.domain.records import Checkpoint, Fingerprints, Manifest, Pools, PoolUnit, Run
 from services.trainer.domain.run_ids import is_run_id
+from services.trainer.domain.runs import Run
 from services.trainer.domain.schedule import Schedule
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.trainability import check_trainability
 from services.trainer.domain.trainer_state import TrainerState
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, unit_outcomes
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.ports import Progress, Services
 from services.trainer.use_cases.training_run import TrainingRun
 

@@ -12,57 +12,28 @@ from typing import Protocol, TypeVar
 
 from services.questions import Question
 from services.trainer.domain.answering import Answer, AnswerJob
+from services.trainer.domain.checkpoint import Checkpoint, Fingerprints
+from services.trainer.domain.decisions import Committed, EpochDecision, StepDecision
+from services.trainer.domain.diagnoses import DiagnoseJob, DiagnoseProgress, DiagnoseResult, Diagnosis, EvidenceScore
 from services.trainer.domain.endpoints import CacheStats, Endpoint
+from services.trainer.domain.evaluations import DualMetric, HoldoutEval, HoldoutTable, UnitEstimate
 from services.trainer.domain.evolution import (
     AppendixRequest,
     AppendixUpdate,
-    DiagnoseJob,
-    DiagnoseProgress,
-    DiagnoseResult,
-    EvidenceScore,
     Proposal,
     ProposalRequest,
     SlowUpdate,
     SlowUpdateRequest,
 )
-from services.trainer.domain.gate_round import (
-    FlipRates,
-    GateEvent,
-    GateRound,
-    Ladder,
-    LadderCandidate,
-    ProbationPair,
-    ProbationReview,
-    Simulation,
-    VerdictParameters,
-)
-from services.trainer.domain.records import (
-    BackupCopy,
-    CallSummary,
-    Checkpoint,
-    Committed,
-    Dataset,
-    Diagnosis,
-    DualMetric,
-    EpochDecision,
-    EvolutionRecordRow,
-    Fingerprints,
-    GateEvidenceRow,
-    HoldoutEval,
-    HoldoutTable,
-    Manifest,
-    Pools,
-    Prediction,
-    QuadrantPairRow,
-    Run,
-    Seed,
-    StepDecision,
-    StepReportRow,
-    UnitEstimate,
-    Version,
-    VersionChange,
-)
+from services.trainer.domain.gate_round import GateEvent, GateRound, ProbationPair, ProbationReview, VerdictParameters
+from services.trainer.domain.gate_simulation import FlipRates, Simulation
+from services.trainer.domain.ladders import Ladder, LadderCandidate
+from services.trainer.domain.pools import Dataset, Pools
+from services.trainer.domain.runs import CallSummary, Prediction, Run
 from services.trainer.domain.schedule import Position
+from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidenceRow, QuadrantPairRow, StepReportRow
+from services.trainer.domain.versions import Version, VersionChange
+from services.trainer.domain.workspaces import BackupCopy, Manifest, Seed
 from services.trainer.use_cases.import_ports import LibraryWriter
 
 T = TypeVar("T")

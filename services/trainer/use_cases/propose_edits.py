@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from services.skills import text_sha256
 from services.trainer.domain.cooldown import on_cooldown
-from services.trainer.domain.evolution import AppendixRequest, CasePack, Proposal, ProposalRequest
+from services.trainer.domain.diagnoses import CasePack
+from services.trainer.domain.evolution import AppendixRequest, Proposal, ProposalRequest
 from services.trainer.domain.prompt_targets import SKILLS_TARGET
 from services.trainer.domain.schedule import Position
 from services.trainer.domain.trainer_state import TrainerState

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from services.trainer.domain import run_ids
+from services.trainer.domain.evaluations import DualMetric
 from services.trainer.domain.gate_round import ProbationPair, ProbationReview
-from services.trainer.domain.records import DualMetric, EvolutionRecord
+from services.trainer.domain.step_rows import EvolutionRecord
 from services.trainer.domain.trainer_state import Probation, TrainerState, with_probation, without_probation
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, unit_outcomes
 from services.trainer.use_cases.training_run import TrainingRun

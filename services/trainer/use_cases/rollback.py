@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from services.trainer.domain.errors import WorkspaceProblem
-from services.trainer.domain.records import Manifest, Version, VersionChange
+from services.trainer.domain.versions import Version, VersionChange
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.ports import Services
 
 

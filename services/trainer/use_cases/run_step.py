@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from services.trainer.domain import run_ids
 from services.trainer.domain.answering import Answer
+from services.trainer.domain.decisions import Committed, StepDecision
+from services.trainer.domain.diagnoses import DiagnoseJob, DiagnoseProgress, DiagnoseResult
 from services.trainer.domain.errors import ServiceFailed, WorkspaceProblem
-from services.trainer.domain.evolution import DiagnoseJob, DiagnoseProgress, DiagnoseResult
-from services.trainer.domain.records import Committed, Manifest, PoolUnit, StepDecision
+from services.trainer.domain.pools import PoolUnit
 from services.trainer.domain.schedule import Position
 from services.trainer.domain.trainer_state import TrainerState
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, share_right_by_type, unit_outcomes
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.judge_candidates import assemble_gates, judge_candidates
 from services.trainer.use_cases.propose_edits import propose_edits
 from services.trainer.use_cases.settle_step import StepFacts, settle_step

@@ -10,20 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from services.skills import text_sha256
 from services.trainer.domain import run_ids
 from services.trainer.domain.cooldown import cooldowns_after
+from services.trainer.domain.decisions import StepDecision
 from services.trainer.domain.evolution import Proposal, RejectedEdit
 from services.trainer.domain.fingerprints import prompts_fingerprint
 from services.trainer.domain.gate_round import GateOutcome
-from services.trainer.domain.records import (
-    EvolutionRecord,
-    GateEvidence,
-    QuadrantPair,
-    StepDecision,
-    StepReport,
-    Version,
-    VersionChange,
-)
 from services.trainer.domain.schedule import Position
 from services.trainer.domain.settlement import AcceptedVersion, settle
+from services.trainer.domain.step_rows import EvolutionRecord, GateEvidence, QuadrantPair, StepReport
 from services.trainer.domain.trainer_state import (
     Probation,
     TrainerState,
@@ -31,7 +24,7 @@ from services.trainer.domain.trainer_state import (
     with_rejected,
     without_probation,
 )
-from services.trainer.domain.version_names import upcoming_versions
+from services.trainer.domain.versions import Version, VersionChange, upcoming_versions
 from services.trainer.use_cases.judge_candidates import GateInput, Judgement
 from services.trainer.use_cases.propose_edits import TypeProposal
 from services.trainer.use_cases.training_run import TrainingRun

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from services.trainer.domain import run_ids
 from services.trainer.domain.evolution import SkillText, SlowUpdateRequest, UnitChange
+from services.trainer.domain.pools import PoolUnit
 from services.trainer.domain.prompt_targets import SKILLS_TARGET
-from services.trainer.domain.records import PoolUnit
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, unit_outcomes
 from services.trainer.use_cases.evaluate import Evaluation, evaluate
 from services.trainer.use_cases.training_run import TrainingRun

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.trainer.domain.best import published
-from services.trainer.domain.records import CallSummary, DualMetric, StepReportRow
+from services.trainer.domain.evaluations import DualMetric
+from services.trainer.domain.runs import CallSummary
+from services.trainer.domain.step_rows import StepReportRow
 from services.trainer.use_cases.ports import Services
 
 FREE = frozenset({"hit", "joined"})

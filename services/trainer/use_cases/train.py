@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from services.trainer.domain.best import epoch_scores
-from services.trainer.domain.records import Checkpoint
+from services.trainer.domain.checkpoint import Checkpoint
 from services.trainer.domain.stopping import should_stop
 from services.trainer.domain.trainer_state import state_from_json
 from services.trainer.use_cases.end_epoch import end_epoch, evaluate_start

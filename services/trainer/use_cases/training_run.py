@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from services.questions import Question
 from services.trainer.domain.answering import Answer, AnswerJob, require_living_endpoint
+from services.trainer.domain.checkpoint import Checkpoint, Fingerprints
 from services.trainer.domain.edit_budget import edit_budget_at
 from services.trainer.domain.errors import MissingResults
 from services.trainer.domain.evolution import LeakGuard
 from services.trainer.domain.gate_round import AgentOptions
-from services.trainer.domain.records import Checkpoint, Fingerprints, PoolUnit
+from services.trainer.domain.pools import PoolUnit
 from services.trainer.domain.schedule import Position, Schedule
 from services.trainer.domain.settings import TrainingSettings
 from services.trainer.domain.trainability import Trainability

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.skills import text_sha256
-from services.trainer.domain.evolution import CasePack, Proposal, ProposalRequest
+from services.trainer.domain.diagnoses import CasePack
+from services.trainer.domain.evolution import Proposal, ProposalRequest
 from services.trainer.domain.prompt_targets import PromptTarget, due_prompt, prompt_targets
-from services.trainer.domain.records import Manifest, Version
 from services.trainer.domain.schedule import Position
 from services.trainer.domain.trainer_state import TrainerState
+from services.trainer.domain.versions import Version
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.judge_candidates import GateInput, Judgement, assemble_gates, judge_candidates
 from services.trainer.use_cases.propose_edits import TypeProposal
 from services.trainer.use_cases.training_run import TrainingRun

@@ -34,7 +34,23 @@ from videotree.store.v1 import (
 
 from services.questions import Question
 from services.trainer.adapters.messages import from_message, to_message
-from services.trainer.domain import answering, endpoints, evolution, gate_round, records
+from services.trainer.domain import (
+    answering,
+    checkpoint,
+    decisions,
+    diagnoses,
+    endpoints,
+    evaluations,
+    evolution,
+    gate_round,
+    gate_simulation,
+    ladders,
+    pools,
+    runs,
+    step_rows,
+    versions,
+    workspaces,
+)
 
 PAIRS: list[tuple[type[Any], type[Message]]] = [
     (Question, question_pb2.Question),
@@ -43,10 +59,10 @@ PAIRS: list[tuple[type[Any], type[Message]]] = [
     (endpoints.CacheStats, models.GetCacheStatsResponse),
     (evolution.AppendixRequest, evolver.ConsolidateAppendixRequest),
     (evolution.AppendixUpdate, evolver.ConsolidateAppendixResponse),
-    (evolution.DiagnoseJob, evolver.DiagnoseRequest),
-    (evolution.DiagnoseResult, evolver.DiagnoseResult),
-    (evolution.DiagnoseProgress, evolver.DiagnoseProgress),
-    (evolution.EvidenceScore, evolver.ScoreEvidenceResponse),
+    (diagnoses.DiagnoseJob, evolver.DiagnoseRequest),
+    (diagnoses.DiagnoseResult, evolver.DiagnoseResult),
+    (diagnoses.DiagnoseProgress, evolver.DiagnoseProgress),
+    (diagnoses.EvidenceScore, evolver.ScoreEvidenceResponse),
     (evolution.Proposal, evolver.ProposeEditResponse),
     (evolution.ProposalRequest, evolver.ProposeEditRequest),
     (evolution.SlowUpdate, evolver.ProposeSlowUpdateResponse),
@@ -54,41 +70,41 @@ PAIRS: list[tuple[type[Any], type[Message]]] = [
     (gate_round.ArmResolved, gate.ArmResolved),
     (gate_round.GateOutcome, round_pb2.GateOutcome),
     (gate_round.GateRound, gate.ValidateSkillsRequest),
-    (gate_round.Ladder, gate.BuildLadderResponse),
-    (gate_round.LadderCandidate, gate.LadderCandidate),
+    (ladders.Ladder, gate.BuildLadderResponse),
+    (ladders.LadderCandidate, gate.LadderCandidate),
     (gate_round.PairConsumed, gate.PairConsumed),
     (gate_round.ProbationPair, gate.ProbationPair),
     (gate_round.ProbationReview, gate.ReviewProbationResponse),
     (gate_round.RoundOutcome, gate.RoundOutcome),
-    (gate_round.Simulation, gate.SimulateGateResponse),
+    (gate_simulation.Simulation, gate.SimulateGateResponse),
     (gate_round.VerdictFrozen, gate.VerdictFrozen),
     (gate_round.VerdictParameters, verdict_pb2.VerdictParameters),
-    (records.BackupCopy, workspace_service_pb2.BackupResponse),
-    (records.CallSummary, llm_call_pb2.LlmCallSummary),
-    (records.Checkpoint, checkpoint_pb2.Checkpoint),
-    (records.Committed, training_service_pb2.CommitStepResponse),
-    (records.Committed, training_service_pb2.CommitEpochResponse),
-    (records.Dataset, library_service_pb2.Dataset),
-    (records.Diagnosis, diagnosis_pb2.Diagnosis),
-    (records.DualMetric, evaluation_pb2.DualMetric),
-    (records.EpochDecision, training_service_pb2.CommitEpochRequest),
-    (records.EvolutionRecord, evolution_record_pb2.EvolutionRecord),
-    (records.EvolutionRecordRow, training_service_pb2.EvolutionRecordRow),
-    (records.GateEvidenceRow, training_service_pb2.GateEvidenceRow),
-    (records.HoldoutTable, training_service_pb2.ListHoldoutEvalsResponse),
-    (records.Manifest, workspace_pb2.Manifest),
-    (records.Pools, pool_pb2.Pools),
-    (records.Prediction, prediction_pb2.Prediction),
-    (records.QuadrantPair, gate_record_pb2.QuadrantPair),
-    (records.QuadrantPairRow, training_service_pb2.QuadrantPairRow),
-    (records.Run, run_pb2.Run),
-    (records.Seed, seed_pb2.Seed),
-    (records.StepDecision, training_service_pb2.CommitStepRequest),
-    (records.StepReport, gate_record_pb2.StepReport),
-    (records.StepReportRow, training_service_pb2.StepReportRow),
-    (records.UnitEstimate, evaluation_pb2.UnitEstimate),
-    (records.Version, version_pb2.Version),
-    (records.VersionChange, version_pb2.VersionChange),
+    (workspaces.BackupCopy, workspace_service_pb2.BackupResponse),
+    (runs.CallSummary, llm_call_pb2.LlmCallSummary),
+    (checkpoint.Checkpoint, checkpoint_pb2.Checkpoint),
+    (decisions.Committed, training_service_pb2.CommitStepResponse),
+    (decisions.Committed, training_service_pb2.CommitEpochResponse),
+    (pools.Dataset, library_service_pb2.Dataset),
+    (diagnoses.Diagnosis, diagnosis_pb2.Diagnosis),
+    (evaluations.DualMetric, evaluation_pb2.DualMetric),
+    (decisions.EpochDecision, training_service_pb2.CommitEpochRequest),
+    (step_rows.EvolutionRecord, evolution_record_pb2.EvolutionRecord),
+    (step_rows.EvolutionRecordRow, training_service_pb2.EvolutionRecordRow),
+    (step_rows.GateEvidenceRow, training_service_pb2.GateEvidenceRow),
+    (evaluations.HoldoutTable, training_service_pb2.ListHoldoutEvalsResponse),
+    (workspaces.Manifest, workspace_pb2.Manifest),
+    (pools.Pools, pool_pb2.Pools),
+    (runs.Prediction, prediction_pb2.Prediction),
+    (step_rows.QuadrantPair, gate_record_pb2.QuadrantPair),
+    (step_rows.QuadrantPairRow, training_service_pb2.QuadrantPairRow),
+    (runs.Run, run_pb2.Run),
+    (workspaces.Seed, seed_pb2.Seed),
+    (decisions.StepDecision, training_service_pb2.CommitStepRequest),
+    (step_rows.StepReport, gate_record_pb2.StepReport),
+    (step_rows.StepReportRow, training_service_pb2.StepReportRow),
+    (evaluations.UnitEstimate, evaluation_pb2.UnitEstimate),
+    (versions.Version, version_pb2.Version),
+    (versions.VersionChange, version_pb2.VersionChange),
 ]
 
 
@@ -105,12 +121,12 @@ def test_an_empty_message_is_read(record_type: type[Any], message_type: type[Mes
 
 
 def test_trn_13b_what_was_not_recorded_is_none_and_not_zero() -> None:
-    report = from_message(gate_record_pb2.StepReport(task_type="a"), records.StepReport)
+    report = from_message(gate_record_pb2.StepReport(task_type="a"), step_rows.StepReport)
     assert (report.e_value, report.endpoint_error_rate, report.wall_seconds) == (None, None, None)
 
 
 def test_an_unknown_enum_name_is_refused() -> None:
-    unit = records.PoolUnit("u", "a", "v", ("q",), "holdout")
+    unit = pools.PoolUnit("u", "a", "v", ("q",), "holdout")
     with pytest.raises(ValueError, match="holdout"):
         to_message(unit, pool_pb2.PoolUnit)
 

@@ -35,33 +35,39 @@ text = "Keep the reasoning short and name the node that decided the matter."
 """
 
 
-def write_world(folder: Path) -> Path:
+def write_world(folder: Path) -> None:
     """The sample's world with an agent that makes no slips, and with an optimizer that can help only by the prompt."""
     text = (SAMPLE / "world.toml").read_text()
     for name, value in (("follow_rate", "1.0"), ("slip_rate", "0.0"), ("noise", "0.0")):
         text = re.sub(rf"^{name} = [0-9.]+", f"{name} = {value}", text, flags=re.MULTILINE)
     text = text[: text.index("[evolve]")].replace('"questions.jsonl"', json.dumps(str(SAMPLE / "questions.jsonl")))
-    path = folder / "world.toml"
-    path.write_text(f"{text}[evolve]\nbadly_formed_rate = 0.0\n[evolve.mixture]\nhelpful = 1.0\n{PROPOSALS}")
-    return path
+    evolve = f"[evolve]\nbadly_formed_rate = 0.0\n[evolve.mixture]\nhelpful = 1.0\n{PROPOSALS}"
+    (folder / "world.toml").write_text(text + evolve)
+
+
+VARIABLES = {
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "gen")]),
+    "VIDEOTREE_TRAINER_TARGETS": '["skills", "system", "tools"]',
+    "VIDEOTREE_TRAINER_PROMPT_EVERY": "1",
+    "VIDEOTREE_TRAINER_HOLDOUT_TEST": "false",
+    "VIDEOTREE_TRAINER_GATE_N_MAX": "100",
+}
+
+
+def train(folder: Path, *arguments: str) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VIDEOTREE_", "LLM_"))}
+    command = [sys.executable, "-m", "services.trainer.main", "train", "--demo", "--data", "data"]
+    command += ["--world", str(folder / "world.toml"), *arguments]
+    with (folder / "log").open("w") as log:
+        ended = subprocess.run(command, cwd=folder, env={**kept, **VARIABLES}, stdout=log, stderr=log, timeout=550)
+    assert ended.returncode == 0, (folder / "log").read_text()
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evolved")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VIDEOTREE_", "LLM_"))}
-    variables = {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "gen")]),
-        "VIDEOTREE_TRAINER_TARGETS": '["skills", "system", "tools"]',
-        "VIDEOTREE_TRAINER_PROMPT_EVERY": "1",
-        "VIDEOTREE_TRAINER_HOLDOUT_TEST": "false",
-        "VIDEOTREE_TRAINER_GATE_N_MAX": "100",
-    }
-    command = [sys.executable, "-m", "services.trainer.main", "train", "--demo", "--world", str(write_world(folder))]
-    command += ["--data", "data", "--run-id", "evolved", "--steps", "2", "--batch-size", "30"]
-    with (folder / "log").open("w") as log:
-        ended = subprocess.run(command, cwd=folder, env={**kept, **variables}, stdout=log, stderr=log, timeout=550)
-    assert ended.returncode == 0, (folder / "log").read_text()
+    write_world(folder)
+    train(folder, "--run-id", "evolved", "--steps", "2", "--batch-size", "30")
     return folder / "data" / "workspaces" / "evolved"
 
 
@@ -126,3 +132,9 @@ def test_evo_12_rollouts_get_better_with_the_prompt_while_the_skills_stay(traine
         return sum(correct for (correct,) in found) / len(found)
 
     assert share(1) > share(0)
+
+
+def test_trn_11_a_run_that_changed_its_own_prompts_can_be_taken_up_again(trained: Path) -> None:
+    before = summary_of(trained)["gates"]
+    train(trained.parents[2], "--resume", "evolved", "--steps", "2", "--batch-size", "30")
+    assert summary_of(trained)["gates"] == before

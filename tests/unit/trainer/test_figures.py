@@ -10,8 +10,8 @@ from services.trainer.domain.cost_plan import CostPerQuestion, plan_cost
 from services.trainer.domain.edit_budget import edit_budget_at
 from services.trainer.domain.endpoints import Endpoint, error_rate
 from services.trainer.domain.errors import EndpointDown
+from services.trainer.domain.evaluations import DualMetric
 from services.trainer.domain.evolution import Edit, RejectedEdit
-from services.trainer.domain.records import BestEntry, DualMetric
 from services.trainer.domain.skill_folders import skill_folders
 from services.trainer.domain.trainer_state import (
     Probation,
@@ -21,7 +21,8 @@ from services.trainer.domain.trainer_state import (
     with_probation,
     with_rejected,
 )
-from services.trainer.domain.version_names import upcoming_versions
+from services.trainer.domain.versions import upcoming_versions
+from services.trainer.domain.workspaces import BestEntry
 
 
 def metric(epoch: int, kind: str, hard: float | None, version: str, mixed: float | None = None) -> DualMetric:

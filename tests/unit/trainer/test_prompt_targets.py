@@ -10,8 +10,8 @@ from services.trainer.config import TrainerConfig
 from services.trainer.domain.errors import ServiceFailed, WorkspaceProblem
 from services.trainer.domain.fingerprints import config_fingerprints, prompts_fingerprint
 from services.trainer.domain.prompt_targets import PromptTarget, confirmed_only, due_prompt, prompt_targets
-from services.trainer.domain.records import StepReport
 from services.trainer.domain.settings import TrainingSettings
+from services.trainer.domain.step_rows import StepReport
 from services.trainer.domain.trainer_state import TrainerState, state_from_json, state_to_json
 from services.trainer.use_cases.open_run import gather_run
 from services.trainer.use_cases.plan_run import plan_run

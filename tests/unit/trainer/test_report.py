@@ -3,7 +3,9 @@
 import dataclasses
 
 from services.trainer.adapters.report_page import render_report
-from services.trainer.domain.records import CallSummary, HoldoutTable, Manifest
+from services.trainer.domain.evaluations import HoldoutTable
+from services.trainer.domain.runs import CallSummary
+from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.gather_report import RunReport, gather_report
 from tests.builders.trainings import train_in
 from tests.fakes.trainer_services import services_of

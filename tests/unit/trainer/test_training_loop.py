@@ -16,7 +16,7 @@ from services.trainer.domain.errors import (
     ServiceFailed,
     WorkspaceProblem,
 )
-from services.trainer.domain.records import StepReport
+from services.trainer.domain.step_rows import StepReport
 from services.trainer.use_cases.open_run import gather_run, start_run
 from services.trainer.use_cases.spend import Meter, within_budget
 from services.trainer.use_cases.train import TrainingEnd, train

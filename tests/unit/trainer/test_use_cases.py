@@ -9,7 +9,7 @@ import pytest
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.budget import BudgetLimits
 from services.trainer.domain.errors import BudgetReached, EndpointDown, MissingResults, WorkspaceProblem
-from services.trainer.domain.records import CallSummary
+from services.trainer.domain.runs import CallSummary
 from services.trainer.domain.split import SplitParameters
 from services.trainer.use_cases.baseline import run_baseline
 from services.trainer.use_cases.diagnose_baseline import diagnose_baseline
