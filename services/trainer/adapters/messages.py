@@ -1,9 +1,9 @@
 """Dataclasses to protobuf messages and back, by field name.
 
 A record of `domain/`, such as those of `step_rows.py`, has the fields of its message under the same names, with
-these differences: an enum is its value's name without the prefix, in lower case (`POOL_DIAG` is `diag`; unset is the empty string);
-a Timestamp is a datetime; a Duration `x_duration` is a float `x_seconds`; a JSON text stays a text. Fields that
-the record lacks are left alone, and an optional field that is not set is None.
+these differences: an enum is its value's name without the prefix, in lower case (`POOL_DIAG` is `diag`; unset is the
+empty string); a Timestamp is a datetime; a Duration `x_duration` is a float `x_seconds`; a JSON text stays a text.
+Fields that the record lacks are left alone, and an optional field that is not set is None.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from services.trainer.adapters.workspace_hold import WorkspaceHold
 from services.trainer.domain.checkpoint import Checkpoint, Fingerprints
 from services.trainer.domain.decisions import Committed, EpochDecision, StepDecision
 from services.trainer.domain.diagnoses import Diagnosis
-from services.trainer.domain.evaluations import DualMetric, HoldoutEval, HoldoutTable, UnitEstimate
+from services.trainer.domain.evaluations import DualMetric, HoldoutEval, HoldoutRow, HoldoutTable, UnitEstimate
 from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidenceRow, QuadrantPairRow, StepReportRow
 
 T = TypeVar("T")
