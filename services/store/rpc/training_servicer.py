@@ -132,8 +132,11 @@ class TrainingServicer(training_service_pb2_grpc.TrainingServiceServicer):
         self, request: pb.ListDualMetricsRequest, context: _Context
     ) -> pb.ListDualMetricsResponse:
         """List evaluations."""
-        rows = await self._records.run_rows(request.workspace, "dual_metric", request.run_id)
-        return pb.ListDualMetricsResponse(dual_metrics=[to_message(evaluation_pb2.DualMetric, row) for row in rows])
+        page = await self._records.run_page(request.workspace, "dual_metric", request.run_id, _page(request))
+        return pb.ListDualMetricsResponse(
+            dual_metrics=[to_message(evaluation_pb2.DualMetric, row) for row in page.items],
+            next_page_token=page.next_token,
+        )
 
     async def PutHoldoutEval(self, request: pb.PutHoldoutEvalRequest, context: _Context) -> pb.PutHoldoutEvalResponse:
         """Write the intent or the result of a held-out evaluation."""
@@ -144,12 +147,21 @@ class TrainingServicer(training_service_pb2_grpc.TrainingServiceServicer):
     async def ListHoldoutEvals(
         self, request: pb.ListHoldoutEvalsRequest, context: _Context
     ) -> pb.ListHoldoutEvalsResponse:
-        """List held-out evaluations and lines."""
-        evals = await self._records.run_rows(request.workspace, "holdout_eval", request.run_id)
-        lines = await self._records.run_rows(request.workspace, "holdout_lines", request.run_id)
+        """List held-out evaluations."""
+        page = await self._records.run_page(request.workspace, "holdout_eval", request.run_id, _page(request))
         return pb.ListHoldoutEvalsResponse(
-            holdout_evals=[to_message(evaluation_pb2.HoldoutEval, row) for row in evals],
-            holdout_lines=[to_message(evaluation_pb2.HoldoutLine, row) for row in lines],
+            holdout_evals=[to_message(evaluation_pb2.HoldoutEval, row) for row in page.items],
+            next_page_token=page.next_token,
+        )
+
+    async def ListHoldoutLines(
+        self, request: pb.ListHoldoutLinesRequest, context: _Context
+    ) -> pb.ListHoldoutLinesResponse:
+        """List the lines of the held-out table."""
+        page = await self._records.run_page(request.workspace, "holdout_lines", request.run_id, _page(request))
+        return pb.ListHoldoutLinesResponse(
+            holdout_lines=[to_message(evaluation_pb2.HoldoutLine, row) for row in page.items],
+            next_page_token=page.next_token,
         )
 
     async def ListUnitEstimates(

@@ -60,12 +60,6 @@ class TrainingRecords:
         folder = await self._workspaces.open(workspace)
         return await row_page(folder.ledger, Query(table, equal={"run_id": run_name(run_id, "run_id")}), request)
 
-    async def run_rows(self, workspace: str, table: str, run_id: str) -> list[Row]:
-        """Return all of a run's rows of a table that holds a few an epoch, in the order of its key."""
-        folder = await self._workspaces.open(workspace)
-        query = Query(table, equal={"run_id": run_name(run_id, "run_id")})
-        return await folder.ledger.read(lambda reader: reader.find(query))
-
     async def put_holdout_eval(self, workspace: str, row: Row) -> Row:
         """Write an intent or a result; returns the row as stored: an intent never replaces a result."""
         checked_row("holdout_eval", row, "holdout_eval")

@@ -223,7 +223,54 @@ async def test_sto_8_an_epoch_commits_all_its_end_decided_once(client: StoreClie
     assert not metrics[0].HasField("soft")
     holdout = await client.training.ListHoldoutEvals(pb.ListHoldoutEvalsRequest(**_run()))
     assert [each.accuracy for each in holdout.holdout_evals] == [0.4]
-    assert [each.line for each in holdout.holdout_lines] == ["final"]
+    lines = await client.training.ListHoldoutLines(pb.ListHoldoutLinesRequest(**_run()))
+    assert [(each.epoch, each.line) for each in lines.holdout_lines] == [(0, "final")]
+
+
+async def test_sto_13_what_epochs_evaluated_is_listed_by_page_in_the_documented_order(client: StoreClient) -> None:
+    await make_workspace(client)
+    for epoch, version in ((0, "v1"), (1, "v3"), (2, "v2")):
+        await client.training.CommitEpoch(
+            _epoch_commit(
+                epoch,
+                dual_metrics=[
+                    evaluation_pb2.DualMetric(version_kind=kind, pool=pool_pb2.POOL_VAL)
+                    for kind in ("initial", "final")
+                ],
+                holdout_evals=[
+                    evaluation_pb2.HoldoutEval(
+                        skills_version=version, prompts_version="v1", how=evaluation_pb2.HOLDOUT_HOW_MEASURED
+                    )
+                ],
+                holdout_lines=[
+                    evaluation_pb2.HoldoutLine(epoch=epoch, line=line, how=evaluation_pb2.HOLDOUT_HOW_MEASURED)
+                    for line in ("final", "best_hard")
+                ],
+            )
+        )
+    asks = client.training
+    metrics = await _paged(asks.ListDualMetrics, pb.ListDualMetricsRequest, "dual_metrics")
+    assert [(each.epoch, each.version_kind) for each in metrics] == [
+        (epoch, kind) for epoch in range(3) for kind in ("final", "initial")
+    ]
+    evals = await _paged(asks.ListHoldoutEvals, pb.ListHoldoutEvalsRequest, "holdout_evals")
+    assert [each.skills_version for each in evals] == ["v1", "v2", "v3"]
+    lines = await _paged(asks.ListHoldoutLines, pb.ListHoldoutLinesRequest, "holdout_lines")
+    assert [(each.epoch, each.line) for each in lines] == [
+        (epoch, line) for epoch in range(3) for line in ("best_hard", "final")
+    ]
+
+
+async def _paged(ask: Any, request: Any, field: str) -> list[Any]:
+    """Read a list two items a page, none of which may hold more."""
+    items: list[Any] = []
+    token = ""
+    while token or not items:
+        page = await ask(request(**_run(), page_size=2, page_token=token))
+        assert len(getattr(page, field)) <= 2
+        items += getattr(page, field)
+        token = page.next_page_token
+    return items
 
 
 async def test_unit_estimates_are_means_over_observed_epochs(client: StoreClient) -> None:

@@ -805,19 +805,27 @@ class ListDualMetricsRequest(_message.Message):
 
     WORKSPACE_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """The workspace's name."""
     run_id: _builtins.str
     """The training run."""
+    page_size: _builtins.int
+    """At most this many, 0 means 1000, capped at 10000."""
+    page_token: _builtins.str
+    """Opaque token of an earlier response."""
     def __init__(
         self,
         *,
         workspace: _builtins.str = ...,
         run_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -830,6 +838,9 @@ class ListDualMetricsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DUAL_METRICS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page, empty on the last."""
     @_builtins.property
     def dual_metrics(self) -> _containers.RepeatedCompositeFieldContainer[_evaluation_pb2.DualMetric]:
         """Evaluations by (epoch, version kind, pool)."""
@@ -838,10 +849,11 @@ class ListDualMetricsResponse(_message.Message):
         self,
         *,
         dual_metrics: _abc.Iterable[_evaluation_pb2.DualMetric] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dual_metrics", b"dual_metrics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dual_metrics", b"dual_metrics", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -907,19 +919,27 @@ class ListHoldoutEvalsRequest(_message.Message):
 
     WORKSPACE_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """The workspace's name."""
     run_id: _builtins.str
     """The training run."""
+    page_size: _builtins.int
+    """At most this many, 0 means 1000, capped at 10000."""
+    page_token: _builtins.str
+    """Opaque token of an earlier response."""
     def __init__(
         self,
         *,
         workspace: _builtins.str = ...,
         run_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -932,11 +952,71 @@ class ListHoldoutEvalsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     HOLDOUT_EVALS_FIELD_NUMBER: _builtins.int
-    HOLDOUT_LINES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page, empty on the last."""
     @_builtins.property
     def holdout_evals(self) -> _containers.RepeatedCompositeFieldContainer[_evaluation_pb2.HoldoutEval]:
         """Evaluations by (skills, prompts)."""
 
+    def __init__(
+        self,
+        *,
+        holdout_evals: _abc.Iterable[_evaluation_pb2.HoldoutEval] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdout_evals", b"holdout_evals", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHoldoutEvalsResponse: _TypeAlias = ListHoldoutEvalsResponse  # noqa: Y015
+
+@_typing.final
+class ListHoldoutLinesRequest(_message.Message):
+    """Request of ListHoldoutLines."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    workspace: _builtins.str
+    """The workspace's name."""
+    run_id: _builtins.str
+    """The training run."""
+    page_size: _builtins.int
+    """At most this many, 0 means 1000, capped at 10000."""
+    page_token: _builtins.str
+    """Opaque token of an earlier response."""
+    def __init__(
+        self,
+        *,
+        workspace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHoldoutLinesRequest: _TypeAlias = ListHoldoutLinesRequest  # noqa: Y015
+
+@_typing.final
+class ListHoldoutLinesResponse(_message.Message):
+    """Response of ListHoldoutLines."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDOUT_LINES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page, empty on the last."""
     @_builtins.property
     def holdout_lines(self) -> _containers.RepeatedCompositeFieldContainer[_evaluation_pb2.HoldoutLine]:
         """Lines by (epoch, line)."""
@@ -944,16 +1024,16 @@ class ListHoldoutEvalsResponse(_message.Message):
     def __init__(
         self,
         *,
-        holdout_evals: _abc.Iterable[_evaluation_pb2.HoldoutEval] | None = ...,
         holdout_lines: _abc.Iterable[_evaluation_pb2.HoldoutLine] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdout_evals", b"holdout_evals", "holdout_lines", b"holdout_lines"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdout_lines", b"holdout_lines", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListHoldoutEvalsResponse: _TypeAlias = ListHoldoutEvalsResponse  # noqa: Y015
+Global___ListHoldoutLinesResponse: _TypeAlias = ListHoldoutLinesResponse  # noqa: Y015
 
 @_typing.final
 class ListUnitEstimatesRequest(_message.Message):

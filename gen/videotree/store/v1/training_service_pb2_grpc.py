@@ -95,6 +95,11 @@ class TrainingServiceStub:
                 request_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutEvalsRequest.SerializeToString,
                 response_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutEvalsResponse.FromString,
                 _registered_method=True)
+        self.ListHoldoutLines = channel.unary_unary(
+                '/videotree.store.v1.TrainingService/ListHoldoutLines',
+                request_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutLinesRequest.SerializeToString,
+                response_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutLinesResponse.FromString,
+                _registered_method=True)
         self.ListUnitEstimates = channel.unary_unary(
                 '/videotree.store.v1.TrainingService/ListUnitEstimates',
                 request_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListUnitEstimatesRequest.SerializeToString,
@@ -207,7 +212,7 @@ class TrainingServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListDualMetrics(self, request, context):
-        """Lists evaluations by (epoch, version kind, pool). Codes: NOT_FOUND.
+        """Lists evaluations by (epoch, version kind, pool). Codes: NOT_FOUND, INVALID_ARGUMENT (page token).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -221,7 +226,14 @@ class TrainingServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListHoldoutEvals(self, request, context):
-        """Lists held-out evaluations by (skills, prompts) and the lines of each epoch. Codes: NOT_FOUND.
+        """Lists held-out evaluations by (skills, prompts). Codes: NOT_FOUND, INVALID_ARGUMENT (page token).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHoldoutLines(self, request, context):
+        """Lists the lines of the held-out table by (epoch, line). Codes: NOT_FOUND, INVALID_ARGUMENT (page token).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -346,6 +358,11 @@ def add_TrainingServiceServicer_to_server(servicer, server):
                     servicer.ListHoldoutEvals,
                     request_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutEvalsRequest.FromString,
                     response_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutEvalsResponse.SerializeToString,
+            ),
+            'ListHoldoutLines': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHoldoutLines,
+                    request_deserializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutLinesRequest.FromString,
+                    response_serializer=videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutLinesResponse.SerializeToString,
             ),
             'ListUnitEstimates': grpc.unary_unary_rpc_method_handler(
                     servicer.ListUnitEstimates,
@@ -713,6 +730,33 @@ class TrainingService:
             '/videotree.store.v1.TrainingService/ListHoldoutEvals',
             videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutEvalsRequest.SerializeToString,
             videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutEvalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHoldoutLines(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/videotree.store.v1.TrainingService/ListHoldoutLines',
+            videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutLinesRequest.SerializeToString,
+            videotree_dot_store_dot_v1_dot_training__service__pb2.ListHoldoutLinesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,11 +39,13 @@ class TrainingServiceStub:
     ListEvolutionRecords: _aio.UnaryUnaryMultiCallable[_training_service_pb2.ListEvolutionRecordsRequest, _training_service_pb2.ListEvolutionRecordsResponse]
     """Lists evolution records by (epoch, step, target). Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
     ListDualMetrics: _aio.UnaryUnaryMultiCallable[_training_service_pb2.ListDualMetricsRequest, _training_service_pb2.ListDualMetricsResponse]
-    """Lists evaluations by (epoch, version kind, pool). Codes: NOT_FOUND."""
+    """Lists evaluations by (epoch, version kind, pool). Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
     PutHoldoutEval: _aio.UnaryUnaryMultiCallable[_training_service_pb2.PutHoldoutEvalRequest, _training_service_pb2.PutHoldoutEvalResponse]
     """Writes the intent or the result of a held-out evaluation; a result is never replaced by an intent. Codes: NOT_FOUND, INVALID_ARGUMENT."""
     ListHoldoutEvals: _aio.UnaryUnaryMultiCallable[_training_service_pb2.ListHoldoutEvalsRequest, _training_service_pb2.ListHoldoutEvalsResponse]
-    """Lists held-out evaluations by (skills, prompts) and the lines of each epoch. Codes: NOT_FOUND."""
+    """Lists held-out evaluations by (skills, prompts). Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
+    ListHoldoutLines: _aio.UnaryUnaryMultiCallable[_training_service_pb2.ListHoldoutLinesRequest, _training_service_pb2.ListHoldoutLinesResponse]
+    """Lists the lines of the held-out table by (epoch, line). Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
     ListUnitEstimates: _aio.UnaryUnaryMultiCallable[_training_service_pb2.ListUnitEstimatesRequest, _training_service_pb2.ListUnitEstimatesResponse]
     """Lists unit estimates by unit. Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
     PutBaselineResults: _aio.UnaryUnaryMultiCallable[_training_service_pb2.PutBaselineResultsRequest, _training_service_pb2.PutBaselineResultsResponse]
@@ -148,7 +150,7 @@ class TrainingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _training_service_pb2.ListDualMetricsRequest,
         context: _aio.ServicerContext[_training_service_pb2.ListDualMetricsRequest, _abc.Awaitable[_training_service_pb2.ListDualMetricsResponse]],
     ) -> _abc.Awaitable[_training_service_pb2.ListDualMetricsResponse]:
-        """Lists evaluations by (epoch, version kind, pool). Codes: NOT_FOUND."""
+        """Lists evaluations by (epoch, version kind, pool). Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
 
     @_abc_1.abstractmethod
     def PutHoldoutEval(
@@ -164,7 +166,15 @@ class TrainingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _training_service_pb2.ListHoldoutEvalsRequest,
         context: _aio.ServicerContext[_training_service_pb2.ListHoldoutEvalsRequest, _abc.Awaitable[_training_service_pb2.ListHoldoutEvalsResponse]],
     ) -> _abc.Awaitable[_training_service_pb2.ListHoldoutEvalsResponse]:
-        """Lists held-out evaluations by (skills, prompts) and the lines of each epoch. Codes: NOT_FOUND."""
+        """Lists held-out evaluations by (skills, prompts). Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
+
+    @_abc_1.abstractmethod
+    def ListHoldoutLines(
+        self,
+        request: _training_service_pb2.ListHoldoutLinesRequest,
+        context: _aio.ServicerContext[_training_service_pb2.ListHoldoutLinesRequest, _abc.Awaitable[_training_service_pb2.ListHoldoutLinesResponse]],
+    ) -> _abc.Awaitable[_training_service_pb2.ListHoldoutLinesResponse]:
+        """Lists the lines of the held-out table by (epoch, line). Codes: NOT_FOUND, INVALID_ARGUMENT (page token)."""
 
     @_abc_1.abstractmethod
     def ListUnitEstimates(
