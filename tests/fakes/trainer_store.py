@@ -16,7 +16,7 @@ from services.trainer.domain.pools import Pools
 from services.trainer.domain.runs import CallSummary, Prediction, Run
 from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidenceRow, QuadrantPairRow, StepReportRow
 from services.trainer.domain.versions import VersionChange
-from services.trainer.domain.workspaces import Best, Manifest
+from services.trainer.domain.workspaces import Best, Manifest, Seed
 from tests.fakes.trainer_world import World, version
 
 
@@ -28,6 +28,9 @@ class FakeStore:
 
     async def questions(self, dataset: str) -> list[Question]:
         return self.world.questions
+
+    async def seeds(self) -> list[Seed]:
+        return [Seed("seed", "set", "baseline", 60, "p", "s", "t")]
 
     async def names(self) -> list[str]:
         return ["lab"]

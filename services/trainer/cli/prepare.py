@@ -11,7 +11,7 @@ import typer
 from services.trainer.cli import options
 from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line, print_rows, shown
-from services.trainer.cli.preparing import prepare_workspace
+from services.trainer.cli.preparing import existing_workspace, prepare_workspace
 from services.trainer.cli.running import run_command
 from services.trainer.cli.session import STORE_ONLY, chosen_world, load_config, open_session
 from services.trainer.domain.split import PoolCounts
@@ -82,7 +82,7 @@ def diagnose(
     async def work() -> OfflineDiagnosis:
         config = load_config({"workspace": workspace})
         async with open_session(config, data=data, world=chosen_world(simulated=simulated, world=world)) as session:
-            manifest, _ = await session.services.workspaces.get(config.workspace)
+            manifest = await existing_workspace(session)
             with LiveProgress() as progress:
                 diagnosing = diagnose_baseline(session.services, progress, manifest, retry_uncertain=retry_uncertain)
                 return await session.while_serving(diagnosing)
@@ -125,7 +125,7 @@ def split(
     async def work() -> FrozenSplit:
         config = load_config(overrides)
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
-            manifest, _ = await session.services.workspaces.get(config.workspace)
+            manifest = await existing_workspace(session)
             return await freeze_split(
                 session.services,
                 manifest,
@@ -161,6 +161,7 @@ def seed_create(
     async def work() -> tuple[Seed, int]:
         config = load_config({"workspace": workspace})
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
+            await existing_workspace(session)
             return await session.services.workspaces.init_seed(
                 name, config.workspace, BASELINE_RUN, "v1", "v1", force=force
             )

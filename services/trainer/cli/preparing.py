@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.runtime.bundled import bundled_path
 from services.trainer.adapters.bundled_files import read_prompts, read_sample, read_skills, ready_skills
 from services.trainer.cli.session import Session, sample_path
+from services.trainer.domain.errors import WorkspaceProblem
 from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.baseline import BASELINE_RUN, choose_dataset, ensure_workspace, run_baseline
 from services.trainer.use_cases.diagnose_baseline import diagnose_baseline
@@ -38,6 +39,17 @@ async def prepare_workspace(session: Session) -> Manifest:
     return await ensure_workspace(
         session.services, config.workspace, dataset, read_skills(skills), read_prompts(prompts)
     )
+
+
+async def existing_workspace(session: Session) -> Manifest:
+    """The configured workspace. Raises WorkspaceProblem when there is none."""
+    name = session.config.workspace
+    names = await session.services.workspaces.names()
+    if name not in names:
+        known = f"there are: {', '.join(names)}" if names else "there is none yet"
+        raise WorkspaceProblem(f"there is no workspace {name} ({known}); `videotree baseline` makes it")
+    manifest, _ = await session.services.workspaces.get(name)
+    return manifest
 
 
 async def prepare_seed(session: Session, progress: Progress, name: str) -> str:

@@ -12,6 +12,7 @@ from services.trainer.adapters.report_page import render_report
 from services.trainer.cli import options
 from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line, print_rows, say
+from services.trainer.cli.preparing import existing_workspace
 from services.trainer.cli.running import people, run_command
 from services.trainer.cli.session import STORE_ONLY, Session, load_config, open_session
 from services.trainer.cli.train import find_run
@@ -214,7 +215,7 @@ def plan(
     async def work() -> tuple[CostPlan, CostPerQuestion]:
         config = load_config({"workspace": workspace, "epochs": epochs, "batch_size": batch_size})
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
-            manifest, _ = await session.services.workspaces.get(config.workspace)
+            manifest = await existing_workspace(session)
             pools, _ = await session.services.workspaces.pools(config.workspace)
             baseline = manifest.baseline_run_id or pools.baseline_run_id
             if not baseline:

@@ -43,6 +43,7 @@ from services.trainer.use_cases.training_run import TrainingRun
 class TrainOptions:
     """What the command line says besides settings."""
 
+    seed: str | None
     demo: bool
     simulated: bool
     world: Path | None
@@ -90,7 +91,7 @@ def train(
         "max_minutes": max_minutes,
     }
     given = {name: value for name, value in overrides.items() if value is not None}
-    chosen = TrainOptions(demo, simulated, world, data, run_id, resume, workspace, as_json)
+    chosen = TrainOptions(seed, demo, simulated, world, data, run_id, resume, workspace, as_json)
     preset = DEMO_SETTINGS if demo and not resume else {}
     run_command(_train(chosen, {**preset, **given}))
 
@@ -121,7 +122,7 @@ async def _open(
         workspace, saved = await find_run(services, chosen.resume, chosen.workspace)
         settings = with_saved_settings(config, saved).training_settings()
         return await gather_run(services, progress, settings, workspace, chosen.resume), True
-    seed = await _seed(session, chosen, progress)
+    seed = await seed_to_train_from(session, chosen, progress)
     run_id = chosen.run_id or await _free_run_id(services, "demo" if chosen.demo else "run")
     workspace = chosen.workspace or run_id
     if seed:
@@ -240,14 +241,22 @@ def _hint(run: TrainingRun, chosen: TrainOptions) -> str:
     return f"go on with: videotree train --resume {run.run_id}{''.join(flags)}{data}"
 
 
-async def _seed(session: Session, chosen: TrainOptions, progress: LiveProgress) -> str:
-    """The seed to train from, empty for a workspace that is ready; made now where the library has only questions."""
+async def seed_to_train_from(session: Session, chosen: TrainOptions, progress: LiveProgress) -> str:
+    """The seed to train from, empty for a workspace that is ready; made now where none is there and none was named.
+
+    A seed that the configuration names is made; one that the command line names must exist.
+    """
     services, config = session.services, session.config
     if chosen.demo:
         return await prepare_sample_seed(session, progress)
-    if config.seed_name or chosen.workspace:
-        return config.seed_name
     seeds = [seed.name for seed in await services.workspaces.seeds()]
+    if config.seed_name in seeds or chosen.workspace:
+        return config.seed_name
+    if chosen.seed:
+        known = f"there are: {', '.join(seeds)}" if seeds else "there is none yet"
+        raise WorkspaceProblem(f"there is no seed {chosen.seed} ({known}); make it with: videotree seed create NAME")
+    if config.seed_name:
+        return await prepare_seed(session, progress, config.seed_name)
     if len(seeds) == 1:
         people.print(f"training from the only seed there is: {seeds[0]}", markup=False)
         return seeds[0]
