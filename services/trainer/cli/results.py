@@ -142,11 +142,12 @@ def export(
 
 def rollback(
     version: Version,
+    prompts: Annotated[bool, typer.Option("--prompts", help="Put prompts back, not skills.")] = False,
     workspace: options.Workspace = None,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Put an earlier version's skills back in force, as a new version.
+    """Put an earlier version's skills or prompts back in force, as a new version.
 
     Example: videotree rollback v1 --workspace demo-1
     """
@@ -154,7 +155,8 @@ def rollback(
     async def work() -> str:
         config = load_config({"workspace": workspace})
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
-            published, _ = await roll_back(session.services, config.workspace, version)
+            kind = "prompts" if prompts else "skills"
+            published, _ = await roll_back(session.services, config.workspace, version, kind)
             return published.version
 
     published = run_command(work())

@@ -38,6 +38,29 @@ async def test_trn_2_the_baseline_has_no_salt_and_a_second_call_goes_on() -> Non
     assert world.predictions["baseline", question.question_id].correct == expected
 
 
+async def test_trn_2_a_baseline_is_not_continued_in_another_way() -> None:
+    world = World()
+    world.predictions.clear()
+    world.runs.clear()
+    await run_baseline(services_of(world), Silent(), SETTINGS, world.manifest)
+    other = dataclasses.replace(SETTINGS, max_steps=3, solver="direct")
+    with pytest.raises(
+        WorkspaceProblem, match=r"begun with solver tree, now direct; max_steps 20, now 3; .*--workspace"
+    ):
+        await run_baseline(services_of(world), Silent(), other, world.manifest)
+    assert (await run_baseline(services_of(world), Silent(), SETTINGS, world.manifest)).resumed == 60
+
+
+async def test_trn_2_questions_that_ended_in_a_fault_are_asked_again() -> None:
+    world = World()
+    world.predictions.clear()
+    await run_baseline(services_of(world), Silent(), SETTINGS, world.manifest)
+    key = ("baseline", world.questions[0].question_id)
+    world.predictions[key] = dataclasses.replace(world.predictions[key], stop_reason="error")
+    again = await run_baseline(services_of(world), Silent(), SETTINGS, world.manifest)
+    assert (again.resumed, again.total, again.infra) == (59, 60, 0)
+
+
 async def test_trn_13b_a_dead_endpoint_ends_the_baseline_with_its_cause() -> None:
     world = World()
     world.predictions.clear()
@@ -164,7 +187,8 @@ async def test_trn_12_an_error_of_the_work_comes_through() -> None:
         await within_budget(BudgetLimits(max_calls=20_000), meter, failing, poll_seconds=0.01)
 
 
-async def test_trn_13_rollback_publishes_the_old_texts_on_top() -> None:
+@pytest.mark.parametrize("kind", ["skills", "prompts"])
+async def test_trn_13_rollback_publishes_the_old_texts_on_top(kind: str) -> None:
     world = World()
     published: list[Any] = []
 
@@ -175,19 +199,23 @@ async def test_trn_13_rollback_publishes_the_old_texts_on_top() -> None:
 
         async def publish(self, workspace: str, change: Any) -> Any:
             published.append(change)
-            return await self.get(workspace, "skills", "v1")
+            return await self.get(workspace, kind, "v1")
+
+    in_force: dict[str, str] = {}
 
     class Workspaces:
         async def get(self, name: str) -> Any:
-            current = dataclasses.replace(world.manifest.current, skills="v2")
+            current = dataclasses.replace(world.manifest.current, **{kind: "v2"})
             return dataclasses.replace(world.manifest, current=current), ""
 
         async def set_current(self, name: str, current: Any, etag: str) -> Any:
+            in_force.update(current)
             return world.manifest
 
     services = dataclasses.replace(services_of(world), versions=Versions(), workspaces=Workspaces())
-    await roll_back(services, "lab", "v1")
+    await roll_back(services, "lab", "v1", kind)
     change = published[0]
+    assert (change.kind, in_force) == (kind, {kind: "v1"})
     assert (dict(change.overrides), change.removed, change.parent) == (
         {"a.md": "old", "gone.md": "x"},
         ("more.md",),
