@@ -13,6 +13,7 @@ import argparse
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -112,6 +113,7 @@ def _last_line(output: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs it; 0 when nothing differs."""
     options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the processes are stopped then too
     kind = HouseEmbedded if options.embedded else HouseApart
     killing = Killing(options.kills, (options.apart[0], options.apart[1]))
     rng = random.Random(options.seed)
