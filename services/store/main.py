@@ -44,6 +44,8 @@ async def _on_locked_root(config: StoreConfig, lock: DataRootLock) -> ServicePar
     root = config.data
     for path in await asyncio.to_thread(remove_leftovers, root):
         _log.warning("removed unfinished work", path=str(path))
+    for path in await asyncio.to_thread(AtomicFiles().finish_additions, root / "library"):
+        _log.warning("finished an interrupted addition", path=str(path))
     server = config.postgres_url.get_secret_value()
     workspaces = DiskLedgerFolders(
         root / "workspaces", "workspace", "harness.db", readers=config.readers, postgres=server

@@ -164,6 +164,10 @@ class InMemoryFolder:
         for file_name, content in files.items():
             self.write(f"{name}/{file_name}", content)
 
+    def add(self, name: str, files: Mapping[str, bytes]) -> None:
+        for each, content in files.items():
+            self.write(f"{name}/{each}", content)
+
     def names(self, name: str = "") -> list[str]:
         folder = f"{self._prefix}{name}/" if name else self._prefix
         inside = {path.removeprefix(folder).split("/")[0] for path in self._files if path.startswith(folder)}

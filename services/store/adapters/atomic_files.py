@@ -3,65 +3,22 @@
 A file is written to a temporary sibling, flushed, fsynced and moved over the old one; then the folder is fsynced. A
 folder is built as a hidden sibling and renamed. A crash at any instruction leaves the old content or the new one. Names
 of unfinished work begin with `.tmp-`, and `remove_leftovers` deletes them at the next start.
+
+Files that are added to a folder gather in a hidden sibling, which is renamed to `.add-<folder>` once it is complete.
+From then on all of them count: `finish_additions` moves in at the next start what a crash left there.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Protocol
+
+from services.store.adapters.file_operations import FileOperations, SystemFileOperations
 
 TEMPORARY_PREFIX = ".tmp-"
-
-
-class FileOperations(Protocol):
-    """The five steps at which a write can be interrupted; tests replace them one by one."""
-
-    def write(self, handle: BinaryIO, data: bytes) -> None:
-        """Hand the data to the buffered file."""
-
-    def flush(self, handle: BinaryIO) -> None:
-        """Hand the buffer to the operating system."""
-
-    def fsync(self, handle: BinaryIO) -> None:
-        """Force the file's content to the disk."""
-
-    def replace(self, source: Path, target: Path) -> None:
-        """Move `source` over `target` in one step."""
-
-    def fsync_folder(self, folder: Path) -> None:
-        """Force the folder's entries to the disk."""
-
-
-class SystemFileOperations:
-    """The operating system's own."""
-
-    def write(self, handle: BinaryIO, data: bytes) -> None:
-        """Hand the data to the buffered file."""
-        handle.write(data)
-
-    def flush(self, handle: BinaryIO) -> None:
-        """Hand the buffer to the operating system."""
-        handle.flush()
-
-    def fsync(self, handle: BinaryIO) -> None:
-        """Force the file's content to the disk."""
-        os.fsync(handle.fileno())
-
-    def replace(self, source: Path, target: Path) -> None:
-        """Move `source` over `target` in one step."""
-        source.replace(target)
-
-    def fsync_folder(self, folder: Path) -> None:
-        """Force the folder's entries to the disk."""
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+ADDITION_PREFIX = ".add-"
 
 
 class AtomicFiles:
@@ -95,6 +52,33 @@ class AtomicFiles:
         except OSError:
             shutil.rmtree(building, ignore_errors=True)
             raise
+
+    def add_files(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        """Write files into `folder` beside those that stand there, all or none.
+
+        Raises OSError: then none of them is there, or, once all were on the disk, the next addition or start moves
+        them in.
+        """
+        self.make_folder(folder)
+        complete = folder.parent / f"{ADDITION_PREFIX}{folder.name}"
+        if complete.exists():
+            self._move_in(complete)
+        building = _temporary_sibling(folder)
+        try:
+            self._build(building, files)
+            self._operations.replace(building, complete)
+        except OSError:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+        self._operations.fsync_folder(folder.parent)
+        self._move_in(complete)
+
+    def finish_additions(self, root: Path) -> list[Path]:
+        """Move in the files of additions that were complete when they were interrupted; returns their folders."""
+        complete = sorted(root.rglob(f"{ADDITION_PREFIX}*/"))
+        for addition in complete:
+            self._move_in(addition)
+        return complete
 
     def install_folder(self, building: Path, path: Path) -> None:
         """Rename a finished hidden folder into place and make the rename durable."""
@@ -143,6 +127,13 @@ class AtomicFiles:
         else:
             doomed.unlink()
         self._operations.fsync_folder(path.parent)
+
+    def _move_in(self, complete: Path) -> None:
+        folder = complete.parent / complete.name.removeprefix(ADDITION_PREFIX)
+        for path in sorted(complete.iterdir()):
+            self._operations.replace(path, folder / path.name)
+        self._operations.fsync_folder(folder)
+        complete.rmdir()
 
     def _build(self, building: Path, files: Mapping[str, bytes]) -> None:
         building.mkdir()

@@ -43,6 +43,13 @@ class DiskFolder:
         except OSError as error:
             raise StorageFailed(f"{name} could not be published: {error.strerror or error}") from error
 
+    def add(self, name: str, files: Mapping[str, bytes]) -> None:
+        """Write files into a subfolder beside those that stand there, all or none."""
+        try:
+            self._files.add_files(self._path / name, files)
+        except OSError as error:
+            raise StorageFailed(f"{name} could not be added to: {error.strerror or error}") from error
+
     def names(self, name: str = "") -> list[str]:
         """Return the names in a subfolder in ascending order, hidden ones left out."""
         folder = self._path / name

@@ -18,17 +18,19 @@ from services.questions import (
 )
 from services.store.domain.errors import AlreadyExists, InvalidRequest, NotFound, PreconditionFailed
 from services.store.domain.fingerprints import sha256_hex
+from services.store.domain.frames import require_jpeg
 from services.store.domain.names import component, lower_component
 from services.store.use_cases.paging import Page, PageRequest, indexed_page, name_page
 from services.store.use_cases.ports import Folder
 from services.video_tree import TreeFault, parse_tree
 
-MAX_FRAME_BYTES = 8 * 1024 * 1024
 MAX_FRAMES_A_CALL = 16
 MAX_IDS_A_CALL = 10_000
 TREE_FILE = "tree.json"
 _QUESTIONS = "questions"
 _VIDEOS = "videos"
+_FRAMES = "frames"
+_FRAME_SUFFIX = ".jpg"
 _SUFFIX = ".jsonl"
 _DATASETS_KEPT = 8
 
@@ -134,17 +136,19 @@ class Library:
         return await self._video(video_id)
 
     async def put_frames(self, video_id: str, frames: Sequence[Frame]) -> Video:
-        """Add frames to a video, replacing those of the same names; raises NotFound, InvalidRequest."""
+        """Add frames to a video, replacing those of the same names, all or none.
+
+        Raises NotFound, InvalidRequest naming the first frame that is none.
+        """
         if not frames:
             raise InvalidRequest("no frame given", field="frames")
         for at, frame in enumerate(frames):
             component(frame.name, f"frames[{at}].name")
-            if not 1 <= len(frame.jpeg) <= MAX_FRAME_BYTES:
-                raise InvalidRequest(f"frame {frame.name!r} must have 1 byte to 8 MiB", field=f"frames[{at}].jpeg")
+            require_jpeg(frame.jpeg, f"frames[{at}].jpeg")
         await self._video(component(video_id, "video_id"))
+        files = {f"{frame.name}{_FRAME_SUFFIX}": frame.jpeg for frame in frames}
         async with self._writing:
-            for frame in frames:
-                await asyncio.to_thread(self._files.write, _frame_path(video_id, frame.name), frame.jpeg)
+            await asyncio.to_thread(self._files.add, f"{_VIDEOS}/{video_id}/{_FRAMES}", files)
         return await self._video(video_id)
 
     async def video_page(self, request: PageRequest) -> Page[Video]:
@@ -182,7 +186,7 @@ class Library:
             content, sha256 = await self.tree(video_id)
             self._trees[video_id] = (sha256, await asyncio.to_thread(_checked_node_count, video_id, content))
         sha256, node_count = self._trees[video_id]
-        frames = await asyncio.to_thread(self._files.names, f"{_VIDEOS}/{video_id}/frames")
+        frames = await asyncio.to_thread(self._files.names, f"{_VIDEOS}/{video_id}/{_FRAMES}")
         return Video(video_id, sha256, node_count, len(frames))
 
     def _replace(self, path: str, content: bytes, name: str, force: bool) -> None:
@@ -208,7 +212,7 @@ def _checked(questions: Sequence[Question]) -> ParsedQuestions:
 
 
 def _frame_path(video_id: str, name: str) -> str:
-    return f"{_VIDEOS}/{video_id}/frames/{name}.jpg"
+    return f"{_VIDEOS}/{video_id}/{_FRAMES}/{name}{_FRAME_SUFFIX}"
 
 
 def _checked_node_count(video_id: str, tree_json: bytes) -> int:

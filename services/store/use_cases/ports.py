@@ -96,6 +96,9 @@ class Folder(Protocol):
     def publish(self, name: str, files: Mapping[str, bytes]) -> None:
         """Make a whole subfolder appear at once, in place of unfinished work; raises StorageFailed."""
 
+    def add(self, name: str, files: Mapping[str, bytes]) -> None:
+        """Write files into a subfolder beside those that stand there, all or none; raises StorageFailed."""
+
     def names(self, name: str = "") -> list[str]:
         """Return the names in a subfolder in ascending order, hidden ones left out; empty if it does not exist."""
 

@@ -134,8 +134,34 @@ async def test_qua_14_a_video_id_that_could_leave_its_folder_is_refused(client: 
         assert list(answer.fields) == ["video_id"]
 
 
+_JPEG = b"\xff\xd8\xff\xe0"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        video_pb2.Frame(name="../x", jpeg=_JPEG + b"\xff\xd9"),
+        video_pb2.Frame(name="L3_1"),
+        video_pb2.Frame(name="L3_1", jpeg=b"GIF89a\xff\xd9"),
+        video_pb2.Frame(name="L3_1", jpeg=_JPEG),
+        video_pb2.Frame(name="L3_1", jpeg=_JPEG + bytes(8 * 1024 * 1024) + b"\xff\xd9"),
+    ],
+    ids=["name", "empty", "no JPEG", "cut off", "too large"],
+)
+async def test_one_frame_that_cannot_be_stored_refuses_all_of_the_call(
+    client: StoreClient, bad: video_pb2.Frame
+) -> None:
+    await client.library.PutVideo(pb.PutVideoRequest(video_id="v1", tree_json=tree("v1")))
+    good = video_pb2.Frame(name="L3_0", jpeg=_JPEG + b"\xff\xd9")
+    with refused(StatusCode.INVALID_ARGUMENT) as answer:
+        await client.library.PutFrames(pb.PutFramesRequest(video_id="v1", frames=[good, bad]))
+    assert next(iter(answer.fields)).startswith("frames[1].")
+    (video,) = (await client.library.ListVideos(pb.ListVideosRequest())).videos
+    assert video.frame_count == 0
+
+
 async def test_frames_are_stored_beside_their_tree(client: StoreClient) -> None:
-    frames = [video_pb2.Frame(name=f"L3_{n}", jpeg=b"\xff\xd8" + bytes([n])) for n in range(3)]
+    frames = [video_pb2.Frame(name=f"L3_{n}", jpeg=_JPEG + bytes([n, 0xFF, 0xD9])) for n in range(3)]
     request = pb.PutFramesRequest(video_id="v1", frames=frames)
     with refused(StatusCode.NOT_FOUND):
         await client.library.PutFrames(request)

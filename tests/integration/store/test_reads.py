@@ -79,7 +79,7 @@ async def _fill(client: StoreClient) -> None:
     library = library_service_pb2.PutVideoRequest(video_id="v", tree_json=tree("v"))
     await client.library.PutVideo(library)
     frames = library_service_pb2.PutFramesRequest(video_id="v")
-    frames.frames.add(name="L3_0", jpeg=b"\xff\xd8")
+    frames.frames.add(name="L3_0", jpeg=b"\xff\xd8\xff\xd9")
     await client.library.PutFrames(frames)
     await register(client, "base", "baseline")
     await append(client, prediction("base", "q0"), trace("base", "q0", 0))

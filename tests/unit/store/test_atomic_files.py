@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 import pytest
 
-from services.store.adapters.atomic_files import AtomicFiles, SystemFileOperations, remove_leftovers
+from services.store.adapters.atomic_files import AtomicFiles, remove_leftovers
+from services.store.adapters.file_operations import SystemFileOperations
 
 STEPS = ("write", "half write", "flush", "fsync", "replace", "fsync_folder")
 OLD, NEW = b"old content", b"new content, longer than the old"
@@ -33,7 +34,7 @@ class BreakingOperations(SystemFileOperations):
 
     def write(self, handle: BinaryIO, data: bytes) -> None:
         self._maybe_break("write")
-        if self._step == "half write":
+        if self._step == "half write" and self._left == 1:
             super().write(handle, data[: len(data) // 2])
             handle.flush()
         self._maybe_break("half write")
@@ -100,6 +101,34 @@ def test_qua_12_an_interrupted_publication_shows_the_whole_version_or_none(
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+@pytest.mark.parametrize("fault", _faults(), ids=["error", "crash"])
+@pytest.mark.parametrize("step", STEPS)
+def test_qua_12_an_interrupted_addition_adds_all_its_files_or_none(
+    tmp_path: Path, step: str, fault: BaseException, nth: int
+) -> None:
+    folder = tmp_path / "frames"
+    before = {"kept.jpg": b"kept", "a.jpg": b"old"}
+    AtomicFiles().add_files(folder, before)
+    added = {"a.jpg": b"new", "b.jpg": b"bbbb", "c.jpg": b"cccc"}
+    with contextlib.suppress(OSError, Interrupted):
+        AtomicFiles(BreakingOperations(step, fault, nth)).add_files(folder, added)
+    remove_leftovers(tmp_path)
+    AtomicFiles().finish_additions(tmp_path)
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} in (before, {**before, **added})
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_an_interrupted_addition_is_finished_before_the_next_to_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "frames"
+    breaking = AtomicFiles(BreakingOperations("replace", OSError("disk"), 2))
+    with pytest.raises(OSError, match="disk"):
+        breaking.add_files(folder, {"a.jpg": b"first", "b.jpg": b"first"})
+    assert list(folder.iterdir()) == []
+    AtomicFiles().add_files(folder, {"b.jpg": b"second"})
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == {"a.jpg": b"first", "b.jpg": b"second"}
+
+
 def test_a_folder_that_was_never_committed_is_replaced_by_the_next_publication(tmp_path: Path) -> None:
     files = AtomicFiles()
     files.publish_folder(tmp_path / "v2", {"a.md": b"orphan", "only.md": b"x"})
@@ -131,6 +160,7 @@ _WRITING_CALLS = {
 }
 _MAY_WRITE = {
     "atomic_files.py": "the one helper",
+    "file_operations.py": "its steps: folders are opened to be forced to the disk",
     "data_root_lock.py": "the lock names its owner in place: it is no content and is empty after a crash at worst",
 }
 

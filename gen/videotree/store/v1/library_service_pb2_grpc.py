@@ -124,7 +124,7 @@ class LibraryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PutFrames(self, request, context):
-        """Adds frames to a video. Codes: NOT_FOUND, INVALID_ARGUMENT.
+        """Adds frames to a video, all or none; those of the same names are replaced. Codes: NOT_FOUND, INVALID_ARGUMENT (names the frame).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

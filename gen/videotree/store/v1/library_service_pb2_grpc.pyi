@@ -31,7 +31,7 @@ class LibraryServiceStub:
     Codes: INVALID_ARGUMENT, ALREADY_EXISTS (another tree without force).
     """
     PutFrames: _aio.UnaryUnaryMultiCallable[_library_service_pb2.PutFramesRequest, _library_service_pb2.PutFramesResponse]
-    """Adds frames to a video. Codes: NOT_FOUND, INVALID_ARGUMENT."""
+    """Adds frames to a video, all or none; those of the same names are replaced. Codes: NOT_FOUND, INVALID_ARGUMENT (names the frame)."""
     ListVideos: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListVideosRequest, _library_service_pb2.ListVideosResponse]
     """Lists videos by id. Codes: INVALID_ARGUMENT (page token)."""
     GetVideoTree: _aio.UnaryUnaryMultiCallable[_library_service_pb2.GetVideoTreeRequest, _library_service_pb2.GetVideoTreeResponse]
@@ -92,7 +92,7 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _library_service_pb2.PutFramesRequest,
         context: _aio.ServicerContext[_library_service_pb2.PutFramesRequest, _abc.Awaitable[_library_service_pb2.PutFramesResponse]],
     ) -> _abc.Awaitable[_library_service_pb2.PutFramesResponse]:
-        """Adds frames to a video. Codes: NOT_FOUND, INVALID_ARGUMENT."""
+        """Adds frames to a video, all or none; those of the same names are replaced. Codes: NOT_FOUND, INVALID_ARGUMENT (names the frame)."""
 
     @_abc_1.abstractmethod
     def ListVideos(
