@@ -44,6 +44,7 @@ from services.trainer.domain.gate_round import (
 )
 from services.trainer.domain.ladders import Ladder, LadderCandidate, LadderRung
 from services.trainer.domain.runs import Prediction
+from services.trainer.domain.unit_results import INFRA_STOP_REASONS
 from tests.fakes.trainer_world import World
 
 
@@ -58,6 +59,8 @@ class FakeAgent:
         wanted = {question.question_id: question for question in self.world.questions}
         for question_id in job.question_ids:
             done = self.world.predictions.get((job.run_id, question_id)) if job.resume else None
+            if done and done.stop_reason in INFRA_STOP_REASONS:
+                done = None
             made = done or self.world.record_answer(job.run_id, job.salt, wanted[question_id], texts)
             yield Answer(
                 question_id,

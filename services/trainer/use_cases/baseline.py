@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from services.trainer.domain.answering import AnswerJob
 from services.trainer.domain.errors import ServiceFailed, WorkspaceProblem
@@ -67,18 +68,29 @@ async def ensure_workspace(
     return manifest
 
 
+async def baseline_settings(services: Services, workspace: str) -> Mapping[str, Any] | None:
+    """The settings with which the workspace's baseline was begun, None where it has none."""
+    for run in await services.runs.all(workspace, BASELINE_RUN):
+        if run.run_id == BASELINE_RUN:
+            settings: Mapping[str, Any] = json.loads(run.config_json or "{}")
+            return settings
+    return None
+
+
 async def run_baseline(
     services: Services, progress: Progress, settings: TrainingSettings, manifest: Manifest
 ) -> BaselineResult:
     """Answers every question of the workspace's set that has no answer yet, without a salt.
 
-    Raises EndpointDown when every call fails.
+    Raises EndpointDown when every call fails, WorkspaceProblem when it was begun with other settings.
     """
     questions = await services.library.questions(manifest.current.questions)
+    how = {"solver": settings.solver, "max_steps": settings.max_steps}
+    await _refuse_another_way(services, manifest.name, how)
     run = Run(
         BASELINE_RUN,
         "baseline",
-        config_json=json.dumps({"solver": settings.solver, "max_steps": settings.max_steps}),
+        config_json=json.dumps(how),
         skills_version="v1",
         prompts_version="v1",
     )
@@ -110,3 +122,14 @@ async def run_baseline(
         model_calls=sum(each.model_calls for each in answers if not each.resumed),
         tokens=sum(each.prompt_tokens + each.completion_tokens for each in answers if not each.resumed),
     )
+
+
+async def _refuse_another_way(services: Services, workspace: str, how: Mapping[str, Any]) -> None:
+    """What the earlier answers were given under must hold for the others too: they are compared with each other."""
+    begun = await baseline_settings(services, workspace) or {}
+    changed = [f"{key} {begun[key]}, now {now}" for key, now in how.items() if begun.get(key, now) != now]
+    if changed:
+        raise WorkspaceProblem(
+            f"the baseline of workspace {workspace} was begun with {'; '.join(changed)}; "
+            "set it back, or name another --workspace"
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from services.trainer.domain.diagnoses import CaseDiagnosis, DiagnoseJob, DiagnoseProgress, DiagnoseResult, Diagnosis
 from services.trainer.domain.errors import ServiceFailed, WorkspaceProblem
 from services.trainer.domain.workspaces import Manifest
-from services.trainer.use_cases.baseline import BASELINE_RUN
+from services.trainer.use_cases.baseline import BASELINE_RUN, baseline_settings
 from services.trainer.use_cases.ports import Progress, Services
 
 UNCERTAIN = "uncertain"
@@ -75,10 +74,10 @@ async def diagnose_baseline(
 
 async def _step_limit(services: Services, workspace: str) -> int:
     """The limit under which the baseline was answered, which need not be that of today's configuration."""
-    for run in await services.runs.all(workspace, BASELINE_RUN):
-        if run.run_id == BASELINE_RUN:
-            return int(json.loads(run.config_json or "{}").get("max_steps", 0))
-    raise WorkspaceProblem(f"workspace {workspace} has no baseline; run `videotree baseline` first")
+    settings = await baseline_settings(services, workspace)
+    if settings is None:
+        raise WorkspaceProblem(f"workspace {workspace} has no baseline; run `videotree baseline` first")
+    return int(settings.get("max_steps", 0))
 
 
 def _row(diagnosis: CaseDiagnosis) -> Diagnosis:
