@@ -100,12 +100,21 @@ async def resume_run(run: TrainingRun, git_sha: str) -> Checkpoint:
     except ServiceFailed as failure:
         if failure.code != "FAILED_PRECONDITION":
             raise
+        differing = await _differing_settings(run) or str(failure)
         raise WorkspaceProblem(
-            f"run {run.run_id} can't be resumed, because its settings differ: {failure}; "
+            f"run {run.run_id} can't be resumed, because its settings differ: {differing}; "
             "restore them, or start a new run"
         ) from failure
     await _register(run, git_sha)
     return checkpoint
+
+
+async def _differing_settings(run: TrainingRun) -> str:
+    """What the run was begun with and what it is asked to go on with; empty when pools or prompts differ instead."""
+    saved = json.loads((await run.services.runs.get(run.workspace, run.run_id)).config_json or "{}")
+    now = json.loads(json.dumps(run.settings.deciding()))
+    names = sorted(name for name in saved.keys() & now.keys() if saved[name] != now[name])
+    return ", ".join(f"{name} was {saved[name]} and is {now[name]}" for name in names)
 
 
 async def _register(run: TrainingRun, git_sha: str) -> None:

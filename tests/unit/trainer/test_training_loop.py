@@ -214,7 +214,7 @@ async def test_trn_11_another_run_id_draws_afresh_and_the_same_one_does_not() ->
 async def test_trn_11_a_changed_setting_is_refused_by_name() -> None:
     world = World()
     await train_in(world, epochs=1)
-    with pytest.raises(WorkspaceProblem, match=r"config\.batch_size"):
+    with pytest.raises(WorkspaceProblem, match=r"settings differ: batch_size was 12 and is 13; restore them"):
         await train_in(world, epochs=1, batch_size=13, resume=True)
 
 
