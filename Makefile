@@ -18,7 +18,7 @@ PYTEST_ARGS ?= -n 2
 
 COMPOSE ?= $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 COMPOSE_FILES := -f deploy/compose.yaml $(if $(GPU),-f deploy/compose.gpu.yaml) $(if $(CPU),-f deploy/compose.cpu.yaml) \
-	$(if $(OBSERVABILITY),-f deploy/compose.observability.yaml)
+	$(if $(OBSERVABILITY),-f deploy/compose.observability.yaml) $(if $(TLS),-f deploy/compose.tls.yaml)
 PROFILES := $(if $(GPU)$(CPU),,--profile demo)
 export COMPOSE_PROJECT_NAME ?= videotree
 
@@ -91,12 +91,12 @@ test-containers: $(DEV) ## build the images and test the services in containers
 train: $(RUNTIME) ## train on the bundled sample with the simulated model
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(TRAIN_COMMAND) $(TRAIN_ARGS)
 
-up: ## start the services in containers (GPU=1, CPU=1: with a model server; OBSERVABILITY=1: with Grafana)
+up: ## start the services in containers (GPU=1, CPU=1: with a model server; OBSERVABILITY=1: with Grafana; TLS=1: mutual TLS)
 	deploy/prepare.sh
 	$(COMPOSE) $(COMPOSE_FILES) $(PROFILES) up --detach --build
 
 down: ## stop the containers (the data stays)
-	$(COMPOSE) $(COMPOSE_FILES) --profile demo --profile train down
+	$(COMPOSE) $(COMPOSE_FILES) --profile demo --profile train down --remove-orphans
 
 logs: ## follow the containers' logs
 	$(COMPOSE) $(COMPOSE_FILES) $(PROFILES) logs --follow --tail 100

@@ -29,9 +29,13 @@ deploy/prepare.sh
 bootstrap "$base" python3,python3-venv,ca-certificates
 bootstrap "$redis" redis-server
 
-echo "downloading wheels for the Python of $base"
-rm -f deploy/wheels/*.whl
-.venv/bin/python deploy/download_wheels.py "$base" deploy/wheels
+wanted="$(docker image inspect --format '{{.Id}}' "$base") $(sha256sum <requirements.lock)"
+if [ "$(cat deploy/wheels/.downloaded-for 2>/dev/null)" != "$wanted" ]; then
+  echo "downloading wheels for the Python of $base"
+  rm -f deploy/wheels/*.whl deploy/wheels/.downloaded-for
+  .venv/bin/python deploy/download_wheels.py "$base" deploy/wheels
+  echo "$wanted" >deploy/wheels/.downloaded-for
+fi
 
 for service in $services; do
   echo "building videotree-$service:$tag"

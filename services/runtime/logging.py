@@ -45,6 +45,8 @@ def configure_logging(service: str, fmt: LogFormat = "auto", level: str = "INFO"
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(shared, as_json))
+    # A library may give its own logger a lower level than the root's.
+    handler.setLevel(level)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)

@@ -9,10 +9,15 @@ from tests.integration.containers.stack import BUILD_TIMEOUT_SECONDS, SERVICES, 
 
 
 @pytest.fixture(scope="session")
-def stack() -> Iterator[Stack]:
-    """The whole stack, its images built without a registry; gone again at the end."""
+def images() -> None:
+    """The images of every process, built without a registry; layers that are as before come from the engine's cache."""
+    run(["deploy/images-offline.sh"], Stack("videotree-build").env(), BUILD_TIMEOUT_SECONDS)
+
+
+@pytest.fixture(scope="session")
+def stack(images: None) -> Iterator[Stack]:
+    """The whole stack; gone again at the end."""
     stack = Stack(f"videotree-test-{os.getpid()}")
-    run(["deploy/images-offline.sh"], stack.env(), BUILD_TIMEOUT_SECONDS)
     try:
         stack.compose("up", "--detach", "--no-build")
         for service in SERVICES:

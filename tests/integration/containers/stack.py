@@ -18,7 +18,9 @@ from services.runtime.testing import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVICES = ("store", "inference", "gate", "evolver")
+IMAGE_TAG = "test"
 BUILD_TIMEOUT_SECONDS = 900
+GRPCURL = str(Path(sysconfig.get_path("scripts")) / "grpcurl")
 
 
 @dataclass
@@ -30,12 +32,14 @@ class Stack:
 
     def compose(self, *arguments: str, timeout: float = 300) -> str:
         """The standard output of a compose command; raises AssertionError with what it printed when it fails."""
-        return run([*_compose(), "-f", "deploy/compose.yaml", "--profile", "demo", *arguments], self.env(), timeout)
+        return run(
+            [*compose_command(), "-f", "deploy/compose.yaml", "--profile", "demo", *arguments], self.env(), timeout
+        )
 
     def env(self) -> dict[str, str]:
         """The environment in which compose and the build scripts run."""
         ports = {f"{name.upper()}_PORT": str(port) for name, port in self.ports.items()}
-        return {**os.environ, **ports, "COMPOSE_PROJECT_NAME": self.project, "IMAGE_TAG": "test"}
+        return {**os.environ, **ports, "COMPOSE_PROJECT_NAME": self.project, "IMAGE_TAG": IMAGE_TAG}
 
     def container(self, service: str) -> dict[str, object]:
         """What the engine says of a service's container."""
@@ -68,7 +72,7 @@ class Stack:
     def trainer(self, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
         """A running `videotree` command in the trainer's container; standard output and errors come as one."""
         given = [part for name, value in (settings or {}).items() for part in ("-e", f"{name}={value}")]
-        command = [*_compose(), "-f", "deploy/compose.yaml", "run", "--rm", "-T", "--no-deps", *given, "trainer"]
+        command = [*compose_command(), "-f", "deploy/compose.yaml", "run", "--rm", "-T", "--no-deps", *given, "trainer"]
         process = subprocess.Popen(
             [*command, *arguments],
             cwd=ROOT,
@@ -92,7 +96,7 @@ class Stack:
     def grpcurl(self, service: str, method: str, request: str = "{}") -> dict[str, object]:
         """The answer of a method, called with the real grpcurl over reflection, without any proto file."""
         token = (ROOT / "deploy" / "secrets" / "token").read_text(encoding="utf-8")
-        command = [str(Path(sysconfig.get_path("scripts")) / "grpcurl"), "-plaintext", "-max-time", "20"]
+        command = [GRPCURL, "-plaintext", "-max-time", "20"]
         command += ["-H", f"authorization: Bearer {token}", "-d", request, f"127.0.0.1:{self.ports[service]}", method]
         answer: dict[str, object] = json.loads(run(command, self.env(), 30) or "{}")
         return answer
@@ -107,7 +111,8 @@ def run(command: list[str], env: dict[str, str], timeout: float) -> str:
     return done.stdout
 
 
-def _compose() -> list[str]:
+def compose_command() -> list[str]:
+    """`docker compose` or docker-compose, whichever is there."""
     done = subprocess.run(["docker", "compose", "version"], capture_output=True)
     if done.returncode == 0:
         return ["docker", "compose"]

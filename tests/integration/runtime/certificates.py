@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,15 +29,16 @@ def authority(folder: Path, name: str) -> Certificate:
     return _issue(folder, name, None)
 
 
-def issued(folder: Path, name: str, ca: Certificate) -> Certificate:
-    """A certificate for 127.0.0.1 that `ca` signed."""
-    return _issue(folder, name, ca)
+def issued(folder: Path, name: str, ca: Certificate, hosts: Sequence[str] = ()) -> Certificate:
+    """A certificate for 127.0.0.1 and `hosts` that `ca` signed."""
+    return _issue(folder, name, ca, hosts)
 
 
-def _issue(folder: Path, name: str, ca: Certificate | None) -> Certificate:
+def _issue(folder: Path, name: str, ca: Certificate | None, hosts: Sequence[str] = ()) -> Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), *(x509.DNSName(host) for host in hosts)]
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -46,7 +48,7 @@ def _issue(folder: Path, name: str, ca: Certificate | None) -> Certificate:
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(hours=1))
         .add_extension(x509.BasicConstraints(ca=ca is None, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
     )
     certificate = builder.sign(key if ca is None else ca.key, hashes.SHA256())
     cert_file, key_file = folder / f"{name}.pem", folder / f"{name}.key"
