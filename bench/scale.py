@@ -32,6 +32,7 @@ from bench.children import service
 from bench.gate import consume
 from bench.record import RESULTS, Figure, table, write
 from bench.store import row
+from services.questions import Question
 from services.runtime.channels import ClientCredentials, open_channel
 from services.trainer.adapters.report_page import render_report
 from services.trainer.domain.evaluations import HoldoutTable
@@ -129,8 +130,12 @@ def report_of(units: int) -> RunReport:
         ),
         edits=tuple(EvolutionRecordRow(0, gate // TYPES, _edit(gate)) for gate in gates),
         calls=(),
-        questions={f"q{number}": f"What happens in scene {number}?" for number in range(units)},
+        questions={question.question_id: question for question in map(_question, range(units))},
     )
+
+
+def _question(number: int) -> Question:
+    return Question(f"q{number}", "v", "type 0", f"What happens in scene {number}?", ("a", "b"), "A", f"q{number}")
 
 
 def _type(gate: int) -> str:
