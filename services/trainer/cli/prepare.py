@@ -112,6 +112,8 @@ def split(
 ) -> None:
     """Split the answered questions into diag, val and test, and freeze that.
 
+    Whole groups are drawn: videos, or units where questions have no video.
+
     Example: videotree split --test-size 600 --val-ratio 0.4
     """
     overrides = {
@@ -202,7 +204,7 @@ def _pool_row(counts: PoolCounts) -> dict[str, object]:
     return {
         "questions": counts.questions,
         "units": counts.units,
-        "videos": counts.videos,
+        "groups": counts.videos,
         "wrong": counts.wrong,
         "T2": counts.t2,
     }
