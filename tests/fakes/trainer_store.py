@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
+from difflib import unified_diff
 from typing import Any
 
 from services.questions import Question
@@ -47,6 +48,11 @@ class FakeStore:
         if kind in {"skills", "prompts"}:
             return list(self.world.versions[kind])
         return [run for run in self.world.runs.values() if kind in {"", run.run_kind}]
+
+    async def diff(self, workspace: str, kind: str, old: str, new: str) -> str:
+        before, after = self.world.texts(kind, old), self.world.texts(kind, new)
+        files = [(before.get(name, ""), after[name]) for name in sorted(after)]
+        return "".join(line for a, b in files for line in unified_diff(a.splitlines(True), b.splitlines(True)))
 
     async def pools(self, name: str) -> tuple[Pools, str]:
         return self.world.pools, "{}"
@@ -102,7 +108,8 @@ class FakeStore:
             count = old.observation_count + 1
             mean = old.estimate + (float(seen.correct) - old.estimate) / count
             self.world.estimates[seen.unit_id] = UnitEstimate(seen.unit_id, mean, count, decision.epoch)
-        best = Best(decision.best.hard or self.world.manifest.best.hard, decision.best.mixed)
+        kept = self.world.manifest.best
+        best = Best(decision.best.hard or kept.hard, decision.best.mixed or kept.mixed)
         self.world.manifest = dataclasses.replace(self.world.manifest, best=best)
         return self._commit(decision.changes, decision.checkpoint)
 
@@ -113,7 +120,8 @@ class FakeStore:
             current = getattr(self.world.manifest.current, kind)
             texts = {**self.world.texts(kind, current), **change.overrides}
             name = f"v{len(self.world.versions[kind]) + 1}"
-            made.append(version(kind, name, current, texts, change.trigger_run))
+            new = version(kind, name, current, texts, change.trigger_run)
+            made.append(dataclasses.replace(new, source=change.source, description=change.description))
             self.world.versions[kind].append(made[-1])
             now = dataclasses.replace(self.world.manifest.current, **{kind: name})
             self.world.manifest = dataclasses.replace(self.world.manifest, current=now)

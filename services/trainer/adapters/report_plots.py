@@ -13,7 +13,9 @@ from services.trainer.domain.best import published
 from services.trainer.domain.evaluations import DualMetric, HoldoutRow
 from services.trainer.domain.step_rows import GateEvidenceRow, StepReportRow
 
-_HEIGHT = 340
+_HEIGHT = 320
+_LEGEND_LINE = 20
+_LOG_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _ACCEPTED = {"color": "#2e9e5b", "width": 3}
 _REJECTED = {"width": 1}
 _BOUND = "#8a94a3"
@@ -51,7 +53,7 @@ def accuracy_curves(metrics: Sequence[DualMetric], lines: Sequence[HoldoutRow]) 
         mode="lines+markers",
         name="held-out test (the honest figure)",
     )
-    figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
+    figure.update_yaxes(range=[0, 1.1], tickformat=".0%")
     return figure
 
 
@@ -78,6 +80,8 @@ def evidence_trajectories(steps: Sequence[StepReportRow], evidence: Sequence[Gat
             line=_ACCEPTED if report.gate_action.startswith("ACCEPT") else _REJECTED,
             name=f"epoch {step.epoch} step {step.step}: {report.gate_action}",
         )
+    for figure in figures.values():
+        figure.update_layout(height=_HEIGHT + _LEGEND_LINE * len(figure.data))
     return dict(sorted(figures.items()))
 
 
@@ -96,13 +100,13 @@ def accuracy_by_type(metrics: Sequence[DualMetric]) -> go.Figure | None:
             text=[f"{counts[task_type][0]}/{counts[task_type][1]}" for task_type in types],
             name=f"{name} ({metric.skills_version})",
         )
-    figure.update_yaxes(range=[0, 1.05], tickformat=".0%")
+    figure.update_yaxes(range=[0, 1.1], tickformat=".0%")
     return figure
 
 
 def _evidence_figure(task_type: str, verdict_json: str) -> go.Figure:
     figure = _figure(task_type, "units consumed", "evidence E (log)")
-    figure.update_yaxes(type="log")
+    figure.update_yaxes(type="log", tickvals=_LOG_TICKS)
     parameters = json.loads(verdict_json).get("parameters", {}) if verdict_json else {}
     for name in ("e_confirm", "e_provisional"):
         if name in parameters:
@@ -130,7 +134,7 @@ def _figure(title: str, x_title: str, y_title: str) -> go.Figure:
             "plot_bgcolor": "rgba(0,0,0,0)",
             "xaxis": {"title": x_title},
             "yaxis": {"title": y_title},
-            "legend": {"orientation": "h", "y": -0.25},
+            "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
         }
     )
 

@@ -20,6 +20,11 @@ def published(metrics: Iterable[DualMetric]) -> list[DualMetric]:
     return sorted(kept, key=lambda each: (each.epoch, kinds.index(each.version_kind)))
 
 
+def reverted(metrics: Iterable[DualMetric]) -> list[DualMetric]:
+    """Val evaluations of slow-update candidates that were not published."""
+    return [each for each in metrics if each.pool == "val" and REVERTED_MARK in each.skills_version]
+
+
 def best_entry(metrics: Iterable[DualMetric], measure: Measure) -> BestEntry | None:
     """The first of the best val evaluations by `measure`; None when none has that score."""
     best: BestEntry | None = None

@@ -1,6 +1,7 @@
 """The page about a run (TRN-13, TRN-13b)."""
 
 import dataclasses
+import json
 
 from services.trainer.adapters.report_page import render_report
 from services.trainer.domain.evaluations import HoldoutTable
@@ -9,7 +10,7 @@ from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.gather_report import RunReport, gather_report
 from tests.builders.trainings import train_in
 from tests.fakes.trainer_services import services_of
-from tests.fakes.trainer_world import World
+from tests.fakes.trainer_world import TYPES, World
 
 
 async def report_of(world: World) -> RunReport:
@@ -35,7 +36,10 @@ async def test_trn_13_accepted_edits_stand_beside_their_cases_and_evidence() -> 
     page = without_script(render_report(report))
     accepted = next(row for row in report.edits if row.record.status == "accepted")
     assert '<span class="added">+GOOD</span>' in page
-    assert accepted.record.cases_json.split('"question_id": "')[1].split('"')[0] in page
+    case = json.loads(accepted.record.cases_json)[0]
+    assert f"<summary>{case['question_id']} · " in page
+    assert "<dt>answered</dt><dd>B. no</dd><dt>right is</dt><dd>A. yes</dd>" in page
+    assert case["why"] in page
     gate = next(row.report for row in report.steps if row.report.gate_action == "ACCEPT_CONFIRMED")
     assert gate.stop_reason in page
     assert "optimistic" in page
@@ -72,5 +76,38 @@ async def test_trn_13b_missing_data_reads_not_recorded_and_never_zero() -> None:
 async def test_a_run_without_any_step_has_a_page() -> None:
     report = await report_of(World())
     manifest: Manifest = report.manifest
-    empty = RunReport(report.run, manifest, (), HoldoutTable((), ()), (), (), (), (), {})
-    assert "No gate ran yet." in render_report(empty)
+    assert "No gate ran yet." in render_report(RunReport(report.run, manifest))
+
+
+async def test_trn_13_the_units_that_decided_on_an_edit_stand_beside_it() -> None:
+    report = await report_of(World())
+    page = without_script(render_report(report))
+    rows = [row.evidence for row in report.evidence if (row.epoch, row.step) == (0, 0)]
+    wins = [row.unit_id for row in rows if row.task_type == TYPES[0] and row.cand_correct and not row.base_correct]
+    gate = next(row.report for row in report.steps if row.report.gate_action == "ACCEPT_CONFIRMED")
+    assert len(wins) == gate.w
+    assert f"Units that decided: {gate.w} won, {gate.l} lost" in page
+    assert f'<dt>right only with the edit</dt><dd class="units">{", ".join(wins)}</dd>' in page
+
+
+async def test_trn_13_the_page_opens_with_what_came_of_the_run() -> None:
+    report = await report_of(World())
+    page = without_script(render_report(report))
+    val = [metric.hard for metric in report.metrics if "+" not in metric.skills_version]
+    judged = sum(row.report.n_planned > 0 for row in report.steps)
+    assert f'<b>1 confirmed, 0 provisional</b><span class="soft">of {judged} edits judged' in page
+    assert f"<b>{val[0]:.1%} → {val[-1]:.1%}</b>" in page
+
+
+async def test_trn_13_every_version_says_where_it_comes_from_and_a_reverted_slow_update_is_told() -> None:
+    world = World()
+    world.slow_text = "GOOD\n"
+    page = without_script(render_report(await report_of(world)))
+    assert "<strong>v1 → v2</strong> · evolution · Action Reasoning: ACCEPT_CONFIRMED" in page
+    assert "<strong>v2 → v3</strong> · slow update · momentum of epoch 1" in page
+    assert page.count('<span class="added">+GOOD</span>') > 1
+    world = World()
+    world.slow_text, world.proposals = "BAD\n", {}
+    page = without_script(render_report(await report_of(world)))
+    assert "A slow update at the end of epoch 1 was reverted: val" in page
+    assert "The run published none." in page
