@@ -148,7 +148,7 @@ def _step(gate: int) -> StepReport:
 
 def _edit(gate: int) -> EvolutionRecord:
     diff = "--- a\n+++ b\n@@ -1 +1,2 @@\n Look twice.\n+Then look at the event before it."
-    case = f'[{{"question_id": "q{gate}", "tier": "1", "category": "skill_silent", "why": "nothing said"}}]'
+    case = f'[{{"question_id": "q{gate}", "tier": "1", "category": "skill_silent", "cause": "skill_defect", "why": "nothing said"}}]'
     return EvolutionRecord(_type(gate), _type(gate), "rejected", cases_json=case, unified_diff=diff)
 
 
