@@ -220,6 +220,7 @@ async def phase(
     tally.late += again.late
     tally.unexpected += again.unexpected
     await _look_into_cache(cached, {right_answer(number) for number in _asked_so_far(prompts)}, tally)
+    print(f"{tally.calls} calls in {tally.seconds:.0f} s, {len(tally.broken)} promises broken", flush=True)
     return tally
 
 

@@ -11,6 +11,7 @@ most 1.5 times that at 1,000 units. Writes `bench/results/scale.json` and the pl
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -148,8 +149,8 @@ def _step(gate: int) -> StepReport:
 
 def _edit(gate: int) -> EvolutionRecord:
     diff = "--- a\n+++ b\n@@ -1 +1,2 @@\n Look twice.\n+Then look at the event before it."
-    case = f'[{{"question_id": "q{gate}", "tier": "1", "category": "skill_silent", "cause": "skill_defect", "why": "nothing said"}}]'
-    return EvolutionRecord(_type(gate), _type(gate), "rejected", cases_json=case, unified_diff=diff)
+    case = {"question_id": f"q{gate}", "tier": "1", "category": "skill_silent", "cause": "defect", "why": "none"}
+    return EvolutionRecord(_type(gate), _type(gate), "rejected", cases_json=json.dumps([case]), unified_diff=diff)
 
 
 def report_series(sizes: Sequence[int]) -> Series:
