@@ -1,11 +1,15 @@
 """A folder of videos as the library has them: `<video_id>/tree.json` and `<video_id>/frames/*.jpg`."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from services.trainer.domain.importing.errors import UnreadableSource
+from services.trainer.use_cases.import_ports import FrameFile
 
 _TREE = "tree.json"
+# ITU-T T.81, annex B: start of image followed by another marker, and end of image.
+_JPEG_BEGINNING, _JPEG_END = b"\xff\xd8\xff", b"\xff\xd9"
 _FRAMES_A_BATCH = 16
 _BYTES_A_BATCH = 32 * 1024 * 1024
 
@@ -29,9 +33,9 @@ class TreeFolders:
         """The `tree.json` of a video."""
         return _content(self._trees[video_id])
 
-    def frames(self, video_id: str) -> list[tuple[str, int]]:
-        """The name and size in bytes of each frame of a video."""
-        return [(file.stem, _size(file)) for file in self._frame_files(video_id)]
+    def frames(self, video_id: str) -> list[FrameFile]:
+        """Each frame of a video, without its content."""
+        return [_frame_file(file) for file in self._frame_files(video_id)]
 
     def frame_batches(self, video_id: str) -> Iterator[list[tuple[str, bytes]]]:
         """The frames of a video as (name, JPEG bytes), in batches that fit a message."""
@@ -51,11 +55,16 @@ class TreeFolders:
         return sorted((self._trees[video_id].parent / "frames").glob("*.jpg"))
 
 
-def _size(path: Path) -> int:
+def _frame_file(path: Path) -> FrameFile:
     try:
-        return path.stat().st_size
+        with path.open("rb") as file:
+            begins = file.read(len(_JPEG_BEGINNING)) == _JPEG_BEGINNING
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - len(_JPEG_END)))
+            ends = file.read() == _JPEG_END
     except OSError as error:
         raise UnreadableSource(f"{path}: {error.strerror or error}") from error
+    return FrameFile(path.stem, size, begins and ends)
 
 
 def _content(path: Path) -> bytes:

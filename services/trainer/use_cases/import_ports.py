@@ -54,6 +54,15 @@ class Captions(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FrameFile:
+    """A frame to import; `is_whole` says that it begins and ends as a JPEG picture does."""
+
+    name: str
+    size_bytes: int
+    is_whole: bool
+
+
 class Trees(Protocol):
     """Videos to import, by id; methods raise UnreadableSource."""
 
@@ -65,8 +74,8 @@ class Trees(Protocol):
         """The `tree.json` of a video."""
         ...
 
-    def frames(self, video_id: str) -> list[tuple[str, int]]:
-        """The name and size in bytes of each frame."""
+    def frames(self, video_id: str) -> list[FrameFile]:
+        """Each frame of a video, without its content."""
         ...
 
     def frame_batches(self, video_id: str) -> Iterator[list[tuple[str, bytes]]]:

@@ -3,7 +3,7 @@
 from services.questions import Fault
 from services.trainer.domain.importing.errors import UnreadableSource
 from services.trainer.use_cases.import_checks import fingerprint, name_fault, refuse_faults, refuse_other_trees
-from services.trainer.use_cases.import_ports import Advance, Imported, LibraryWriter, Trees, no_progress
+from services.trainer.use_cases.import_ports import Advance, FrameFile, Imported, LibraryWriter, Trees, no_progress
 from services.video_tree import TreeFault, parse_tree
 
 MAX_FRAME_BYTES = 8 * 2**20
@@ -48,11 +48,13 @@ def _fault(trees: Trees, video_id: str) -> Fault | None:
         return Fault(_place(video_id), str(error))
     if tree.video_id != video_id:
         return Fault(_place(video_id), f"videoID is {tree.video_id!r}, not the folder's name")
-    return next((fault for name, size in trees.frames(video_id) if (fault := _frame_fault(video_id, name, size))), None)
+    return next((fault for frame in trees.frames(video_id) if (fault := _frame_fault(video_id, frame))), None)
 
 
-def _frame_fault(video_id: str, name: str, size: int) -> Fault | None:
-    reason = name_fault("the frame", name)
-    if not reason and not 1 <= size <= MAX_FRAME_BYTES:
-        reason = f"frame {name!r} has {size} bytes; it must have 1 byte to {MAX_FRAME_BYTES // 2**20} MiB"
+def _frame_fault(video_id: str, frame: FrameFile) -> Fault | None:
+    reason = name_fault("the frame", frame.name)
+    if not reason and frame.size_bytes > MAX_FRAME_BYTES:
+        reason = f"frame {frame.name!r} is larger than {MAX_FRAME_BYTES // 2**20} MiB"
+    if not reason and not frame.is_whole:
+        reason = f"frame {frame.name!r} is no JPEG picture, or one that was cut off"
     return Fault(_place(video_id), reason) if reason else None

@@ -30,6 +30,7 @@ GOOD = {
     "options": ["a", "b"],
     "answer": "A",
 }
+JPEG = b"\xff\xd8\xff\xe0 a picture \xff\xd9"
 HEAD = "video,frame_count,width,height,question,answer,qid,type,a0,a1,a2,a3,a4\n"
 
 
@@ -226,7 +227,7 @@ def video_folder(root: Path, video_id: str, content: bytes, frames: int = 0) -> 
     (root / video_id / "frames").mkdir(parents=True)
     (root / video_id / "tree.json").write_bytes(content)
     for number in range(frames):
-        (root / video_id / "frames" / f"L3_{number}.jpg").write_bytes(bytes([number]))
+        (root / video_id / "frames" / f"L3_{number}.jpg").write_bytes(JPEG)
 
 
 async def test_trn_1_trees_are_all_checked_before_the_first_is_written(tmp_path: Path) -> None:
@@ -242,13 +243,22 @@ async def test_trn_1_trees_are_all_checked_before_the_first_is_written(tmp_path:
     assert (imported.video_count, library.writes, len(library.frames["v1"])) == (1, ["video v1"], 20)
 
 
-@pytest.mark.parametrize("frame", ["L3 0.jpg", "empty.jpg"])
+@pytest.mark.parametrize(
+    ("frame", "content"),
+    [
+        ("L3 0.jpg", JPEG),
+        ("empty.jpg", b""),
+        ("text.jpg", b"no picture"),
+        ("cut.jpg", JPEG[:-1]),
+        ("two.jpg", JPEG[:2]),
+    ],
+)
 async def test_trn_1_a_frame_that_cannot_be_stored_is_a_fault_before_anything_is_written(
-    tmp_path: Path, frame: str
+    tmp_path: Path, frame: str, content: bytes
 ) -> None:
     video_folder(tmp_path, "v0", tree_json(video_id="v0"))
     video_folder(tmp_path, "v1", tree_json(video_id="v1"))
-    (tmp_path / "v1" / "frames" / frame).write_bytes(b"" if frame == "empty.jpg" else b"x")
+    (tmp_path / "v1" / "frames" / frame).write_bytes(content)
     library = InMemoryLibrary()
     with pytest.raises(FaultyImport, match=r"v1/tree\.json: (the )?frame"):
         await import_trees(library, TreeFolders(tmp_path))
