@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,15 +14,13 @@ from services.trainer.cli.output import print_json, print_line, print_rows, say
 from services.trainer.cli.preparing import existing_workspace
 from services.trainer.cli.running import people, run_command
 from services.trainer.cli.session import STORE_ONLY, Session, load_config, open_session
-from services.trainer.cli.train import find_run
+from services.trainer.cli.training_runs import named_or_newest, trainings
 from services.trainer.domain.cost_plan import CostPerQuestion, CostPlan
 from services.trainer.domain.errors import WorkspaceProblem
-from services.trainer.domain.runs import Run
 from services.trainer.domain.skill_folders import skill_folders
 from services.trainer.use_cases.gather_report import gather_report
-from services.trainer.use_cases.open_run import TRAIN_KIND, gather_run
+from services.trainer.use_cases.open_run import gather_run
 from services.trainer.use_cases.plan_run import plan_run
-from services.trainer.use_cases.ports import Services
 from services.trainer.use_cases.rollback import roll_back
 
 Version = Annotated[str, typer.Argument(help="A skills version, such as v3.")]
@@ -43,7 +40,7 @@ def report(
 
     async def work() -> str:
         async with open_session(load_config(), data=data, needs=STORE_ONLY) as session:
-            name, run = await _named_or_newest(session.services, run_id, workspace)
+            name, run = await named_or_newest(session.services, run_id, workspace)
             page = render_report(await gather_report(session.services, name, run.run_id)).encode()
             if output is not None:
                 output.write_bytes(page)
@@ -240,24 +237,9 @@ async def _readable_workspace(session: Session, named: str | None) -> str:
     """The workspace to read: the one named or configured, or else that of the newest training."""
     if named or session.config.source_of("workspace") != "default":
         return session.config.workspace
-    runs_found = await _trainings(session.services, await session.services.workspaces.names())
+    runs_found = await trainings(session.services, await session.services.workspaces.names())
     if not runs_found:
         return session.config.workspace
     workspace, run = runs_found[-1]
     people.print(f"workspace {workspace} (of the newest training, {run.run_id})", markup=False)
     return workspace
-
-
-async def _named_or_newest(services: Services, run_id: str | None, workspace: str | None) -> tuple[str, Run]:
-    if run_id is not None:
-        return await find_run(services, run_id, workspace)
-    found = await _trainings(services, [workspace] if workspace else await services.workspaces.names())
-    if not found:
-        raise WorkspaceProblem("there is no training run yet; start one with: videotree train --demo")
-    return found[-1]
-
-
-async def _trainings(services: Services, workspaces: Sequence[str]) -> list[tuple[str, Run]]:
-    """Training runs with their workspaces, the newest last."""
-    found = [(name, run) for name in workspaces for run in await services.runs.all(name, TRAIN_KIND)]
-    return sorted(found, key=lambda each: (str(each[1].started_time), each[1].run_id))

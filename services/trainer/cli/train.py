@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +16,15 @@ import orjson
 import typer
 
 from services.trainer.cli import options
+from services.trainer.cli.closing_lines import closing_lines
 from services.trainer.cli.live_progress import LiveProgress
 from services.trainer.cli.output import print_json, print_line
-from services.trainer.cli.preparing import DEMO_SETTINGS, prepare_sample_seed, prepare_seed
-from services.trainer.cli.running import Interrupted, people, run_command
+from services.trainer.cli.preparing import DEMO_SETTINGS
+from services.trainer.cli.resuming import resume_hint, with_saved_settings
+from services.trainer.cli.running import Interrupted, run_command
 from services.trainer.cli.session import Session, addresses_are_set, chosen_world, load_config, open_session
+from services.trainer.cli.starting import TrainOptions, ensure_workspace, seed_to_train_from
+from services.trainer.cli.training_runs import find_run, free_run_id
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.errors import (
     BudgetReached,
@@ -28,30 +32,13 @@ from services.trainer.domain.errors import (
     ServiceFailed,
     StackFailed,
     TrainerError,
-    WorkspaceProblem,
 )
-from services.trainer.domain.runs import Run
-from services.trainer.use_cases.open_run import TRAIN_KIND, gather_run, resume_run, start_run
+from services.trainer.use_cases.open_run import gather_run, resume_run, start_run
 from services.trainer.use_cases.ports import Services
 from services.trainer.use_cases.spend import Meter, within_budget
 from services.trainer.use_cases.summarize_run import summarize_run
 from services.trainer.use_cases.train import train as train_run
 from services.trainer.use_cases.training_run import TrainingRun
-
-
-@dataclass(frozen=True, slots=True)
-class TrainOptions:
-    """What the command line says besides settings."""
-
-    seed: str | None
-    demo: bool
-    simulated: bool
-    world: Path | None
-    data: Path | None
-    run_id: str | None
-    resume: str | None
-    workspace: str | None
-    as_json: bool
 
 
 def train(
@@ -93,17 +80,17 @@ def train(
     given = {name: value for name, value in overrides.items() if value is not None}
     chosen = TrainOptions(seed, demo, simulated, world, data, run_id, resume, workspace, as_json)
     preset = DEMO_SETTINGS if demo and not resume else {}
-    run_command(_train(chosen, {**preset, **given}))
+    run_command(_train(chosen, preset, given))
 
 
-async def _train(chosen: TrainOptions, overrides: Mapping[str, object]) -> None:
-    config = load_config(overrides)
+async def _train(chosen: TrainOptions, preset: Mapping[str, object], flags: Mapping[str, object]) -> None:
+    config = load_config({**preset, **flags})
     own_model = chosen.simulated or (chosen.demo and not addresses_are_set(config))
     world = chosen_world(simulated=own_model, world=chosen.world)
     async with open_session(config, data=chosen.data, world=world) as session:
         with LiveProgress() as progress:
             run, resuming = await session.while_serving(_open(session, chosen, config, progress))
-            work = _Work(session, run, config, _hint(run, chosen))
+            work = _Work(session, run, config, resume_hint(run.run_id, chosen, flags))
             training = partial(_run_to_end, work, resuming=resuming)
             summary = await session.services.ledger.holding(run.workspace, run.run_id, training)
         path = await _write_summary(session.services, run, summary)
@@ -123,24 +110,11 @@ async def _open(
         settings = with_saved_settings(config, saved).training_settings()
         return await gather_run(services, progress, settings, workspace, chosen.resume), True
     seed = await seed_to_train_from(session, chosen, progress)
-    run_id = chosen.run_id or await _free_run_id(services, "demo" if chosen.demo else "run")
+    run_id = chosen.run_id or await free_run_id(services, "demo" if chosen.demo else "run")
     workspace = chosen.workspace or run_id
     if seed:
-        await _ensure_workspace(services, progress, workspace, seed)
+        await ensure_workspace(services, progress, workspace, seed)
     return await gather_run(services, progress, config.training_settings(), workspace, run_id), False
-
-
-async def _ensure_workspace(services: Services, progress: LiveProgress, workspace: str, seed: str) -> None:
-    if workspace not in await services.workspaces.names():
-        await services.workspaces.create_from_seed(workspace, seed, force=False)
-        progress.note(f"workspace {workspace} made from seed {seed}")
-        return
-    manifest, _ = await services.workspaces.get(workspace)
-    if manifest.seed != seed:
-        origin = f"seed {manifest.seed}" if manifest.seed else "no seed"
-        raise WorkspaceProblem(
-            f"workspace {workspace} was made from {origin}, not from {seed}; name another --workspace"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +159,9 @@ async def _run_to_end(work: _Work, *, resuming: bool) -> dict[str, Any]:
     except TrainerError as error:
         await _finish(run, "failed", str(error))
         raise RunBroken(f"{error}; {hint}") from error
+    except Exception as error:
+        await _finish(run, "failed", f"unexpected {type(error).__name__}: {error}")
+        raise
 
 
 async def _finish(run: TrainingRun, status: str, detail: str) -> None:
@@ -198,93 +175,6 @@ async def _write_summary(services: Services, run: TrainingRun, summary: Mapping[
     return await services.workspaces.write_report(run.workspace, f"{run.run_id}/summary.json", content)
 
 
-def closing_lines(summary: Mapping[str, Any], path: str) -> list[str]:
-    """The last lines of a training: what was accepted and rejected, accuracy before and after, where to read on."""
-    lines = [
-        f"{'accepted' if str(gate['decision']).startswith('ACCEPT') else 'rejected'}  {gate['task_type']}: "
-        f"{gate['decision']}  W {gate['w']}  L {gate['l']}  E {gate['e_value']:.3g}  "
-        f"units {gate['n_used']}/{gate['n_planned']}  smallest gain it would have confirmed: {_gain(gate)}"
-        for gate in summary["gates"]
-    ]
-    before, after = _percent(summary["val_accuracy_before"]), _percent(summary["val_accuracy_after"])
-    lines.append(
-        f"skills {summary['skills_version_before']} -> {summary['skills_version_after']}  "
-        f"val accuracy {before} -> {after} (val selects among versions, so it is optimistic)"
-    )
-    if summary["prompts_version_before"] != summary["prompts_version_after"]:
-        lines.append(f"prompts {summary['prompts_version_before']} -> {summary['prompts_version_after']}")
-    final = [line for line in summary["test"] if line["line"] in {"baseline", "final"}][-2:]
-    if final:
-        lines.append("held-out test: " + ", ".join(f"{line['line']} {_percent(line['accuracy'])}" for line in final))
-    lines.append(
-        f"{summary['model_calls']} model calls, {summary['cache_hits']} from the cache, "
-        f"{summary['wall_seconds']:.1f} s; report: videotree report {summary['run_id']}"
-    )
-    lines.append(f"summary: {path}")
-    return lines
-
-
-def with_saved_settings(config: TrainerConfig, saved: Run) -> TrainerConfig:
-    """The settings of a run taken up again: what nobody sets now is as it was when the run began.
-
-    What is set now, by flag, variable or file, stays, so that a changed setting is noticed and refused.
-    """
-    snapshot = orjson.loads(saved.config_json or b"{}")
-    forgotten = {name: value for name, value in snapshot.items() if config.source_of(name) == "default"}
-    return config.model_copy(update=forgotten)
-
-
-def _hint(run: TrainingRun, chosen: TrainOptions) -> str:
-    flags = [" --demo"] * chosen.demo + [" --simulated"] * chosen.simulated
-    flags += [f" --world {chosen.world}"] if chosen.world else []
-    data = f" --data {chosen.data}" if chosen.data else ""
-    return f"go on with: videotree train --resume {run.run_id}{''.join(flags)}{data}"
-
-
-async def seed_to_train_from(session: Session, chosen: TrainOptions, progress: LiveProgress) -> str:
-    """The seed to train from, empty for a workspace that is ready; made now where none is there and none was named.
-
-    A seed that the configuration names is made; one that the command line names must exist.
-    """
-    services, config = session.services, session.config
-    if chosen.demo:
-        return await prepare_sample_seed(session, progress)
-    seeds = [seed.name for seed in await services.workspaces.seeds()]
-    if config.seed_name in seeds or chosen.workspace:
-        return config.seed_name
-    if chosen.seed:
-        known = f"there are: {', '.join(seeds)}" if seeds else "there is none yet"
-        raise WorkspaceProblem(f"there is no seed {chosen.seed} ({known}); make it with: videotree seed create NAME")
-    if config.seed_name:
-        return await prepare_seed(session, progress, config.seed_name)
-    if len(seeds) == 1:
-        people.print(f"training from the only seed there is: {seeds[0]}", markup=False)
-        return seeds[0]
-    if not seeds:
-        return await prepare_seed(session, progress, config.workspace)
-    raise WorkspaceProblem(f"name the seed with --seed ({', '.join(seeds)}) or a workspace with --workspace")
-
-
-async def _free_run_id(services: Services, stem: str) -> str:
-    taken = set(await services.workspaces.names())
-    for workspace in list(taken):
-        taken |= {run.run_id for run in await services.runs.all(workspace, TRAIN_KIND)}
-    number = 1
-    while f"{stem}-{number}" in taken:
-        number += 1
-    return f"{stem}-{number}"
-
-
-async def find_run(services: Services, run_id: str, workspace: str | None) -> tuple[str, Run]:
-    """The workspace that holds a training run, and the run. Raises WorkspaceProblem when there is none."""
-    names: Sequence[str] = [workspace] if workspace else await services.workspaces.names()
-    for name in names:
-        for run in await services.runs.all(name, TRAIN_KIND):
-            if run.run_id == run_id:
-                return name, run
-    raise WorkspaceProblem(f"there is no training run {run_id}; see `videotree runs`")
-
-
 def git_sha() -> str:
     """The commit that this program runs from; empty outside a checkout."""
     here = Path(__file__).resolve().parent
@@ -293,12 +183,3 @@ def git_sha() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
         return ""
-
-
-def _percent(value: float | None) -> str:
-    return "not recorded" if value is None else f"{value:.1%}"
-
-
-def _gain(gate: Mapping[str, Any]) -> str:
-    gain = gate["detectable_gain"]
-    return "none at this length" if gain is None else f"{gain:.2f}"

@@ -41,6 +41,7 @@ async def summarize_run(
         "stopped_early": stopped_early,
         "gates": [_gate(row) for row in reports if row.report.n_planned > 0],
         "skips": [_skip(row) for row in reports if row.report.n_planned == 0],
+        "published_between_steps": await _published_between_steps(services, workspace, run_id),
         "val_accuracy_before": before,
         "val_accuracy_after": after,
         "test": [
@@ -57,6 +58,15 @@ async def summarize_run(
         **_costs(calls),
         "wall_seconds": round(wall_seconds, 3),
     }
+
+
+async def _published_between_steps(services: Services, workspace: str, run_id: str) -> list[dict[str, str]]:
+    """Skills versions that no gate of a step made: slow updates, and roll-backs of provisional accepts."""
+    return [
+        {"version": each.version, "source": each.source, "description": each.description}
+        for each in await services.versions.all(workspace, "skills")
+        if each.trigger_run.startswith(f"{run_id}_") and each.source != "evolution"
+    ]
 
 
 def _val_accuracy(metrics: Sequence[DualMetric]) -> tuple[float | None, float | None]:

@@ -107,8 +107,10 @@ def test_cli_1_the_last_lines_tell_each_verdict_with_its_evidence(demo: tuple[Pa
     folder, ended = demo
     for gate in summary_of(folder)["gates"]:
         word = "accepted" if gate["decision"].startswith("ACCEPT") else "rejected"
-        line = f"{word}  {gate['task_type']}: {gate['decision']}  W {gate['w']}  L {gate['l']}  E {gate['e_value']:.3g}"
-        assert line in ended.output
+        into = f"  -> {gate['accepted_version']}" if gate["accepted_version"] else ""
+        where = f"{gate['epoch']}.{gate['step']}  {gate['task_type']}"
+        counts = f"W {gate['w']}  L {gate['l']}  E {gate['e_value']:.3g}"
+        assert f"{word}  {where}: {gate['decision']}{into}  {counts}" in ended.output
     assert "val accuracy" in ended.output
 
 

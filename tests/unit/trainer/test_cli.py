@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 
 from services.trainer.cli import running
 from services.trainer.cli.app import GOLDEN_PATH, app
+from services.trainer.cli.closing_lines import closing_lines
 from services.trainer.cli.imports import imported_line
-from services.trainer.cli.train import closing_lines, with_saved_settings
+from services.trainer.cli.resuming import resume_hint, with_saved_settings
+from services.trainer.cli.starting import TrainOptions
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.errors import BudgetReached, TrainerError
 from services.trainer.domain.runs import Run
@@ -149,10 +151,25 @@ def test_trn_11_settings_that_nobody_sets_now_are_those_the_run_began_with() -> 
     assert with_saved_settings(TrainerConfig(), saved).batch_size == 12
 
 
+def test_trn_11_the_command_that_goes_on_repeats_what_a_file_would_set_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "videotree.toml"
+    path.write_text("[trainer]\nepochs = 2\n")
+    monkeypatch.setenv("VIDEOTREE_CONFIG", str(path))
+    chosen = TrainOptions(None, False, True, None, Path("here"), None, None, None, False)
+    flags = {"epochs": 3, "batch_size": 60, "max_calls": 100}
+    expected = "go on with: videotree train --resume run-1 --epochs 3 --simulated --data here"
+    assert resume_hint("run-1", chosen, flags) == expected
+
+
 def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary() -> None:
     summary = {
         "gates": [
             {
+                "epoch": 0,
+                "step": 1,
+                "accepted_version": None,
                 "decision": "REJECT_FUTILE",
                 "task_type": "Counting Problem",
                 "w": 2,
@@ -163,6 +180,7 @@ def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary()
                 "detectable_gain": None,
             }
         ],
+        "published_between_steps": [{"version": "v2", "description": "momentum of epoch 1: 6 skills"}],
         "skills_version_before": "v1",
         "skills_version_after": "v1",
         "prompts_version_before": "v1",
@@ -176,8 +194,9 @@ def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary()
         "run_id": "r",
     }
     lines = closing_lines(summary, "/x/summary.json")
-    assert lines[0].startswith("rejected  Counting Problem: REJECT_FUTILE  W 2  L 1  E 0.667")
-    assert "val accuracy 50.0% -> not recorded" in lines[1]
+    assert lines[0].startswith("rejected  0.1  Counting Problem: REJECT_FUTILE  W 2  L 1  E 0.667")
+    assert lines[1] == "published v2: momentum of epoch 1: 6 skills"
+    assert "val accuracy 50.0% -> not recorded" in lines[2]
     assert lines[-1] == "summary: /x/summary.json"
     assert not any(line.startswith("prompts ") for line in lines)
     evolved = closing_lines({**summary, "prompts_version_after": "v2"}, "/x/summary.json")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from services.trainer.cli import train as train_command
+from services.trainer.cli import starting
 from services.trainer.cli.preparing import existing_workspace
 from services.trainer.cli.session import Session
-from services.trainer.cli.train import TrainOptions, seed_to_train_from
+from services.trainer.cli.starting import TrainOptions, seed_to_train_from
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.errors import WorkspaceProblem
 from tests.fakes.trainer_services import services_of
@@ -32,7 +32,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name)
         return name
 
-    monkeypatch.setattr(train_command, "prepare_seed", prepare_seed)
+    monkeypatch.setattr(starting, "prepare_seed", prepare_seed)
     return names
 
 
