@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -26,9 +26,15 @@ class Trainability:
 
 
 def check_trainability(
-    diag_types: Sequence[str], val_types: Sequence[str], eval_min_per_class: int, trainable_min_units: int
+    diag_types: Sequence[str],
+    val_types: Sequence[str],
+    eval_min_per_class: int,
+    trainable_min_units: int,
+    known_types: Collection[str] = (),
 ) -> Trainability:
     """Judges every type that occurs. `diag_types` and `val_types` name the task type of each unit of the pool.
+
+    `known_types` are those of the whole set, so that a type of which diag and val hold nothing is named too.
 
     A type needs `eval_min_per_class` units in val, to be evaluated at all, and `trainable_min_units` in diag
     and val together, from which its ladders are made.
@@ -36,7 +42,7 @@ def check_trainability(
     diag, val = Counter(diag_types), Counter(val_types)
     trainable: list[str] = []
     dropped: list[DroppedType] = []
-    for task_type in sorted(diag | val):
+    for task_type in sorted({*diag, *val, *known_types}):
         n_val, n_units = val[task_type], diag[task_type] + val[task_type]
         if n_val < eval_min_per_class:
             reason = f"{n_val} units in val, eval_min_per_class is {eval_min_per_class}"

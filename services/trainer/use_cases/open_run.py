@@ -47,6 +47,7 @@ async def gather_run(
         [unit.task_type for unit in val],
         settings.eval_min_per_class,
         settings.trainable_min_units,
+        {unit.task_type for unit in pools.units},
     )
     if not trainability.trainable:
         reasons = "; ".join(f"{each.task_type}: {each.reason}" for each in trainability.dropped)

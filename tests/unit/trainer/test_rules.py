@@ -35,6 +35,14 @@ def test_trn_6_types_with_too_few_units_are_dropped_with_the_figure() -> None:
     assert "trainable_min_units is 8" in verdict.dropped[0].reason
 
 
+def test_trn_6_a_type_that_only_test_holds_is_named_too() -> None:
+    verdict = check_trainability(["a"] * 9, ["a"] * 3, 2, 8, known_types={"a", "z"})
+    assert verdict.trainable == ("a",)
+    assert [(d.task_type, d.n_units, d.reason) for d in verdict.dropped] == [
+        ("z", 0, "0 units in val, eval_min_per_class is 2")
+    ]
+
+
 def test_trn_10_stops_after_patience_epochs_without_a_better_best() -> None:
     assert not should_stop([0.5, 0.6, 0.6], patience=2)
     assert should_stop([0.5, 0.6, 0.6, 0.59], patience=2)
