@@ -3,7 +3,9 @@
     python -m bench.inference [--seconds 1.5]
 
 One worker each, the same upstream, the same machine; all are up at once and take turns, so that ratios count and not
-the machine's mood; medians of three turns. Without LiteLLM only the added latency is measured. LiteLLM lives in a
+the machine's mood; medians of three turns. The server's processor time a call tells most on a busy machine. An answer
+from our service's stream may have fewer messages than the upstream's has chunks: what came together is sent together.
+Without LiteLLM only the added latency is measured. LiteLLM lives in a
 virtual environment of its own: `python -m venv build/litellm && build/litellm/bin/pip install 'litellm[proxy]'`.
 Prints a table and writes `bench/results/inference.json`.
 """
@@ -31,6 +33,7 @@ from videotree.inference.v1 import chat_pb2
 from videotree.inference.v1 import model_service_pb2 as pb
 from videotree.inference.v1.model_service_pb2_grpc import ModelServiceStub
 
+from bench.children import cpu_seconds
 from bench.record import Figure, at_most, median_with_spread, shown, table, write
 from services.runtime.channels import ClientCredentials, open_channel
 from services.runtime.testing import free_port
@@ -43,12 +46,22 @@ TURNS = 3
 PROMPT = "You are an agent that looks at a video tree. " * 20
 
 Call = Callable[[int], Awaitable[None]]
-Calls = Mapping[str, Call]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How one kind of call is made, and the process that serves it where its processor time counts."""
+
+    call: Call
+    pid: int | None = None
+
+
+Calls = Mapping[str, Target]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measured run: calls a second and the latencies' percentiles in milliseconds."""
+    """One measured run: calls a second, the latencies' percentiles and the server's processor time a call in ms."""
 
     system: str
     kind: str
@@ -57,28 +70,32 @@ class Run:
     p50_ms: float
     p99_ms: float
     calls: int
+    server_cpu_ms: float | None
 
 
-async def measured(system: str, kind: str, width: int, call: Call, seconds: float) -> Run:
-    """`call` in `width` tasks for `seconds`, after a tenth of that to warm up."""
+async def measured(system: str, kind: str, width: int, target: Target, seconds: float) -> Run:
+    """`target` called in `width` tasks for `seconds`, after a tenth of that to warm up."""
     numbers = itertools.count()
     times: list[float] = []
 
     async def work(until: float, keep: bool) -> None:
         while (began := time.perf_counter()) < until:
-            await call(next(numbers))
+            await target.call(next(numbers))
             if keep:
                 times.append(time.perf_counter() - began)
 
     for length, keep in ((max(0.3, seconds / 10), False), (seconds, True)):
+        used = 0.0 if target.pid is None else cpu_seconds(target.pid)
         start = time.perf_counter()
         await asyncio.gather(*(work(start + length, keep) for _ in range(width)))
     took = time.perf_counter() - start
     times.sort()
     p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
-    run = Run(system, kind, width, len(times) / took, statistics.median(times) * 1000, p99 * 1000, len(times))
+    cpu_ms = None if target.pid is None else (cpu_seconds(target.pid) - used) / len(times) * 1000
+    run = Run(system, kind, width, len(times) / took, statistics.median(times) * 1000, p99 * 1000, len(times), cpu_ms)
+    shown_cpu = "" if cpu_ms is None else f"  server CPU {cpu_ms:6.2f} ms"
     print(f"{system:12} {kind:8} c={width:<3} {run.calls_per_second:9.1f}/s  p50 {run.p50_ms:8.2f} ms  "
-          f"p99 {run.p99_ms:8.2f} ms", flush=True)  # fmt: skip
+          f"p99 {run.p99_ms:8.2f} ms{shown_cpu}", flush=True)  # fmt: skip
     return run
 
 
@@ -138,7 +155,7 @@ async def http_calls(url: str) -> AsyncIterator[Callable[[str, bool], Callable[[
 async def direct(upstream: int) -> AsyncIterator[Calls]:
     """The upstream alone, with the same HTTP library as client."""
     async with http_calls(f"http://127.0.0.1:{upstream}/v1/chat/completions") as make:
-        yield {"unary": make("m", False), "stream": make("stream20", True)}
+        yield {"unary": Target(make("m", False)), "stream": Target(make("stream20", True))}
 
 
 @contextlib.asynccontextmanager
@@ -150,11 +167,12 @@ async def governed(upstream: int) -> AsyncIterator[Calls]:
         LLM_BASE_URL=f"http://127.0.0.1:{upstream}/v1", LLM_MODEL="m", VISION_LLM_MODEL="stream20",
         VIDEOTREE_CACHE_DIR=directory, VIDEOTREE_CONFIG=os.devnull, VIDEOTREE_INFERENCE_CONCURRENCY_LIMIT="128",
         VIDEOTREE_STORE_ADDRESS=f"127.0.0.1:{free_port()}",
-    ):  # fmt: skip
+    ) as child:  # fmt: skip
         async with open_channel(f"127.0.0.1:{port}", ClientCredentials()) as channel:
             await asyncio.wait_for(channel.channel_ready(), 60)
             stub = ModelServiceStub(channel)
-            yield {"unary": _unary(stub), "stream": _stream(stub), "hit": _hit(stub)}
+            kinds = {"unary": _unary(stub), "stream": _stream(stub), "hit": _hit(stub)}
+            yield {kind: Target(call, child.pid) for kind, call in kinds.items()}
 
 
 def _chat_call(number: int, role: chat_pb2.Role, mode: chat_pb2.CacheMode) -> chat_pb2.ChatCall:
@@ -200,14 +218,14 @@ async def litellm(upstream: int, *, cached: bool) -> AsyncIterator[Calls]:
         with process(
             str(LITELLM), "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--num_workers", "1",
             LITELLM_LOG="ERROR", LITELLM_MASTER_KEY="sk-bench", LITELLM_LOCAL_MODEL_COST_MAP="True",
-        ):  # fmt: skip
+        ) as child:  # fmt: skip
             await answers(f"http://127.0.0.1:{port}/health/liveliness")
             async with http_calls(f"http://127.0.0.1:{port}/v1/chat/completions") as make:
                 plain = make("m", False)
                 if cached:
-                    yield {"hit": lambda number: plain(number % 50)}
+                    yield {"hit": Target(lambda number: plain(number % 50), child.pid)}
                 else:
-                    yield {"unary": plain, "stream": make("stream20", True)}
+                    yield {"unary": Target(plain, child.pid), "stream": Target(make("stream20", True), child.pid)}
 
 
 def _litellm_config(upstream: int, cached: bool) -> dict[str, object]:
@@ -247,7 +265,23 @@ def figures_of(runs: Sequence[Run]) -> list[Figure]:
             figures.append(Figure(what, rate, "calls/s", target, met, "LiteLLM:", peer, rate / peer, spread))
         else:
             figures.append(shown(f"{what} (no LiteLLM here)", _rates(runs, "videotree", kind), "calls/s"))
-    return figures
+    return [*figures, *(_cpu_figure(runs, kind) for kind in KINDS)]
+
+
+def _cpu_figure(runs: Sequence[Run], kind: str) -> Figure:
+    """The server's processor time a call at c=16, which a machine's other work changes least."""
+    value, spread = median_with_spread(_cpu_times(runs, "videotree", kind))
+    what = f"{kind} server CPU a call at c=16"
+    peers = _cpu_times(runs, "litellm", kind)
+    if not peers:
+        return Figure(what, value, "ms", spread=spread)
+    peer = statistics.median(peers)
+    return Figure(what, value, "ms", "", None, "LiteLLM:", peer, peer / value, spread)
+
+
+def _cpu_times(runs: Sequence[Run], system: str, kind: str) -> list[float]:
+    wanted = (system, kind, 16)
+    return [r.server_cpu_ms for r in runs if (r.system, r.kind, r.width) == wanted and r.server_cpu_ms is not None]
 
 
 def _rates(runs: Sequence[Run], system: str, kind: str) -> list[float]:

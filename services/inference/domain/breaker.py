@@ -8,7 +8,6 @@ of a call from before the opening does not close it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,18 +49,12 @@ class Breaker:
         self._generation = 0
         self._consecutive_failures = 0
         self._open_until: float | None = None
-        self._forced = False
         self._probe_out = False
 
     @property
     def consecutive_failures(self) -> int:
         """Failures since the last OK, in the present state."""
         return self._consecutive_failures
-
-    @property
-    def forced(self) -> bool:
-        """Whether an operator opened it."""
-        return self._forced
 
     def state(self, now: float) -> BreakerState:
         """The state at `now`."""
@@ -102,20 +95,19 @@ class Breaker:
             return False
         self._consecutive_failures += 1
         if lease.probe or self._consecutive_failures >= self._fail_threshold:
-            self._open(now + self._cooldown_seconds, forced=False)
+            self._open(now + self._cooldown_seconds)
             return True
         return False
 
-    def force_open(self, now: float, seconds: float | None = None) -> None:
-        """Open it for `seconds`, or until `reset` when `None`."""
-        self._open(math.inf if seconds is None else now + seconds, forced=True)
+    def force_open(self, now: float, seconds: float) -> None:
+        """Open it for `seconds`."""
+        self._open(now + seconds)
 
     def reset(self) -> None:
         """Close it and forget its failures."""
         self._generation += 1
         self._consecutive_failures = 0
         self._open_until = None
-        self._forced = False
         self._probe_out = False
 
     def _settle_ok(self, lease: Lease) -> None:
@@ -123,8 +115,7 @@ class Breaker:
             self.reset()
         self._consecutive_failures = 0
 
-    def _open(self, until: float, *, forced: bool) -> None:
+    def _open(self, until: float) -> None:
         self._generation += 1
         self._open_until = until
-        self._forced = forced
         self._probe_out = False

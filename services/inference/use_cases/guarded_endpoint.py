@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -62,7 +61,9 @@ class GuardedEndpoint:
         Raises `EndpointRefused` at once while the breaker is open, also for those who wait for a slot when it opens,
         and what `attempt` raises. Slot and lease are given back however it ends.
         """
-        self._raise_if_refused(self._breaker.refusal(self._clock()))
+        refusal = self._breaker.refusal(self._clock())
+        if refusal is not None:
+            raise EndpointRefused(refusal.wait_seconds)
         await self._slots.acquire()
         try:
             lease = self._breaker.claim(self._clock())
@@ -119,13 +120,3 @@ class GuardedEndpoint:
         refusal = self._breaker.refusal(self._clock())
         if refusal is not None:
             self._slots.dismiss(partial(EndpointRefused, refusal.wait_seconds))
-
-    @staticmethod
-    def _raise_if_refused(refusal: Refusal | None) -> None:
-        if refusal is not None:
-            raise EndpointRefused(refusal.wait_seconds)
-
-
-def loop_clock() -> float:
-    """The running loop's monotonic time in seconds."""
-    return asyncio.get_running_loop().time()

@@ -29,8 +29,10 @@ from services.runtime.testing import free_port, local_channel, local_server
 from services.store.config import StoreConfig
 from services.store.main import build as build_store
 from services.templates import read_folder
+from tests.builders.inference_parts import endpoint, governed
 from tests.builders.store_requests import question
 from tests.builders.videos import tree_json
+from tests.fakes.fake_upstream import error_reply, fake_upstream, ok_reply
 from tests.fakes.in_memory_answering import skill
 from tests.fakes.scripted_model import Reply, ScriptedModel, acts
 from tests.fakes.store_client import StoreClient, store_client
@@ -79,18 +81,24 @@ async def stack(
     root: Path, replies: Callable[[ChatRequest], Reply] | list[Reply], **model: Any
 ) -> AsyncIterator[Stack]:
     """Everything over real sockets."""
-    scripted = ScriptedModel(replies, **model)
+    async with stack_over(root, ScriptedModel(replies, **model)) as up:
+        yield up
+
+
+@contextlib.asynccontextmanager
+async def stack_over(root: Path, model: Any) -> AsyncIterator[Stack]:
+    """The same over any model."""
     store_parts = await build_store(StoreConfig(port=0, metrics_port=0, data=root))
     async with (
         local_server("store", store_parts) as running,
         open_channel(f"127.0.0.1:{running.port}", ClientCredentials()) as channel,
-        local_channel("inference", _agent_parts(scripted, channel)) as to_agent,
+        local_channel("inference", _agent_parts(model, channel)) as to_agent,
     ):
         await _fill(store_client(channel))
-        yield Stack(store_client(channel), agent_service_pb2_grpc.AgentServiceStub(to_agent), scripted)
+        yield Stack(store_client(channel), agent_service_pb2_grpc.AgentServiceStub(to_agent), model)
 
 
-def _agent_parts(model: ScriptedModel, store: grpc.aio.Channel) -> ServiceParts:
+def _agent_parts(model: Any, store: grpc.aio.Channel) -> ServiceParts:
     servicer = agent_servicer(model, store, condense_above_chars=5_000, default_concurrency=4)
 
     def register(server: grpc.aio.Server) -> None:
@@ -128,6 +136,25 @@ async def test_agt_6_predictions_and_traces_are_in_the_store_when_they_are_strea
         assert (row.steps_used, row.model_calls, row.prompt_tokens, list(row.evidence)) == (1, 2, 20, ["v1_L1_0"])
         rebuilt = [(step["step"], step["kind"], step["tool"]) for step in json.loads(row.steps_json)]
         assert rebuilt == [(0, "observation", "view_node"), (1, "answer", "submit_answer")]
+
+
+async def test_inf_10_a_key_that_an_endpoint_repeats_is_in_no_trace_row_or_answer(tmp_path: Path) -> None:
+    key = "sk-planted-51c9e2d04417"
+    refusal = error_reply(401, message=f"Incorrect API key provided: {key}.")
+    async with (
+        fake_upstream(refusal, refusal, ok_reply(VIEW)) as upstream,
+        governed(tmp_path / "cache", endpoint(upstream.base_url, api_key=key)) as model,
+        stack_over(tmp_path, model) as up,
+    ):
+        refused, stopped_midway = [*await up.answers("q0"), *await up.answers("q1")]
+        assert upstream.calls == 3
+        stored = await up.stored()
+        traces = await up.store.runs.ListTraces(run_service_pb2.ListTracesRequest(workspace="w", run_id="r"))
+        assert f"Bearer {key}" in upstream.requests[0].head
+        for said in (refused, stopped_midway, *stored.values(), *traces.traces):
+            assert key not in str(said)
+        assert "Incorrect API key provided: [redacted]" in str(stored["q1"])
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and key.encode() in path.read_bytes()] == []
 
 
 async def test_cli_4_answered_questions_are_counted_by_stop_reason(tmp_path: Path) -> None:

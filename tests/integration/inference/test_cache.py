@@ -198,5 +198,7 @@ def test_inf_5_a_lifetime_in_the_file_is_checked_too(monkeypatch, tmp_path, valu
 def test_inf_5_the_default_lifetime_is_seven_days(monkeypatch):
     monkeypatch.delenv("REDIS_CACHE_TTL", raising=False)
     assert load_section(InferenceConfig, "inference").redis_cache_ttl == 7 * 86_400
+    monkeypatch.setenv("REDIS_CACHE_TTL", "")  # a compose file can't leave a variable out
+    assert load_section(InferenceConfig, "inference").redis_cache_ttl == 7 * 86_400
     monkeypatch.setenv("REDIS_CACHE_TTL", "3600")
     assert load_section(InferenceConfig, "inference").redis_cache_ttl == 3600

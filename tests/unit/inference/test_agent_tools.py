@@ -182,6 +182,7 @@ async def test_agt_2_real_frames_go_to_the_vision_role_with_the_subtitle() -> No
     assert await tool({"node_ids": ["v1_L2_0"], "question": "What is seen?"}) == "A rabbit."
     (request,) = model.requests
     assert request.role is Role.VISION
+    assert model.salts == ["s"]
     text, *images = request.messages[0].content
     assert images == [ImagePart(frames[0]), ImagePart(frames[1])]
     assert isinstance(text, TextPart)
