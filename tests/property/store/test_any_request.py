@@ -107,7 +107,11 @@ def _methods(client: StoreClient) -> Iterator[tuple[str, Any, type[Message], boo
 
 async def _status(call: Any, request: Message, streams: bool) -> tuple[grpc.StatusCode, str]:
     try:
-        if streams:
+        if isinstance(request, training_service_pb2.HoldWorkspaceRequest):
+            held = call(request, timeout=20)
+            await held.read()
+            held.cancel()  # its stream ends when the caller goes away
+        elif streams:
             async for _ in call(request, timeout=20):
                 pass
         else:
