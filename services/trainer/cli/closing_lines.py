@@ -11,6 +11,7 @@ def closing_lines(summary: Mapping[str, Any], path: str) -> list[str]:
     return [
         *(_gate_line(gate) for gate in summary["gates"]),
         *(f"published {each['version']}: {each['description']}" for each in summary["published_between_steps"]),
+        *_early_stop_lines(summary),
         *_accuracy_lines(summary),
         f"{summary['model_calls']} model calls, {summary['cache_hits']} from the cache, "
         f"{summary['wall_seconds']:.1f} s; report: videotree report {summary['run_id']}",
@@ -26,6 +27,11 @@ def _gate_line(gate: Mapping[str, Any]) -> str:
         f"W {gate['w']}  L {gate['l']}  E {gate['e_value']:.3g}  units {gate['n_used']}/{gate['n_planned']}  "
         f"smallest gain it would have confirmed: {_gain(gate['detectable_gain'])}"
     )
+
+
+def _early_stop_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    if summary["stopped_early"]:
+        yield f"stopped early after {summary['epochs']} epochs: the last ones brought no better best on val"
 
 
 def _accuracy_lines(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -181,6 +181,8 @@ def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary()
             }
         ],
         "published_between_steps": [{"version": "v2", "description": "momentum of epoch 1: 6 skills"}],
+        "stopped_early": True,
+        "epochs": 2,
         "skills_version_before": "v1",
         "skills_version_after": "v1",
         "prompts_version_before": "v1",
@@ -196,7 +198,8 @@ def test_trn_13_the_closing_lines_say_what_is_missing_and_end_with_the_summary()
     lines = closing_lines(summary, "/x/summary.json")
     assert lines[0].startswith("rejected  0.1  Counting Problem: REJECT_FUTILE  W 2  L 1  E 0.667")
     assert lines[1] == "published v2: momentum of epoch 1: 6 skills"
-    assert "val accuracy 50.0% -> not recorded" in lines[2]
+    assert lines[2] == "stopped early after 2 epochs: the last ones brought no better best on val"
+    assert "val accuracy 50.0% -> not recorded" in lines[3]
     assert lines[-1] == "summary: /x/summary.json"
     assert not any(line.startswith("prompts ") for line in lines)
     evolved = closing_lines({**summary, "prompts_version_after": "v2"}, "/x/summary.json")
