@@ -108,13 +108,14 @@ def versions() -> dict[str, str]:
 def table(figures: Sequence[Figure]) -> str:
     """What, figure, reference, ratio, target, met or short."""
     head = ("what", "figure", "reference", "ratio", "target", "")
-    rows = [head, *(_cells(figure) for figure in figures)]
+    rows = [head, *(cells(figure) for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
-def _cells(figure: Figure) -> tuple[str, str, str, str, str, str]:
+def cells(figure: Figure) -> tuple[str, str, str, str, str, str]:
+    """A figure's row of the table."""
     met = {True: "met", False: "SHORT", None: ""}[figure.met]
     reference = figure.reference
     if figure.reference_value is not None:
