@@ -15,7 +15,7 @@ from services.trainer.adapters.embedded_stack import SERVICES, is_serving
 from services.trainer.cli import options
 from services.trainer.cli.output import print_json, print_line, print_rows, say
 from services.trainer.cli.running import EXIT_FAILED, run_command
-from services.trainer.cli.session import Session, chosen_world, load_config, open_session
+from services.trainer.cli.session import Session, addresses_are_set, chosen_world, load_config, open_session
 from services.trainer.domain.endpoints import CacheStats, Endpoint
 from services.trainer.domain.errors import TrainerError
 from services.trainer.use_cases.doctor import (
@@ -154,7 +154,8 @@ async def _findings(world: Path | None, data: Path | None) -> list[Finding]:
     config = load_config()
     addresses = {name: str(getattr(config, f"{name}_address")) for name in SERVICES}
     running = await asyncio.gather(*(is_serving(address) for address in addresses.values()))
-    if any(running) and not all(running) and world is None and data is None:
+    meant = any(running) or addresses_are_set(config)
+    if meant and not all(running) and world is None and data is None:
         return [*await check_services(is_serving, addresses), templates]
     try:
         async with open_session(config, data=data, world=world) as session:
@@ -166,6 +167,8 @@ async def _findings(world: Path | None, data: Path | None) -> list[Finding]:
 def _mend_stack(detail: str) -> str:
     if "LLM_BASE_URL" in detail:
         return "export LLM_BASE_URL=... LLM_MODEL=...; without a model: videotree doctor --simulated"
+    if "data root" in detail:
+        return "videotree doctor --data FOLDER, or export VIDEOTREE_DATA=FOLDER: a folder that you may write"
     return "videotree up, and read the logs it names"
 
 

@@ -7,7 +7,15 @@ from typing import Self
 
 from rich.console import Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -26,8 +34,7 @@ class LiveProgress:
             BarColumn(bar_width=28),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            _TimeLeft(),
             console=people,
         )
         self._task = self._bar.add_task("starting", total=None)
@@ -97,6 +104,13 @@ class LiveProgress:
             table.add_row(task_type, *line.cells())
         spent = Text(f"{self._calls} model calls, {self._hits} from the cache, {self._tokens} tokens", style="dim")
         return Group(self._bar, table, spent) if self._gates else Group(self._bar, spent)
+
+
+class _TimeLeft(TimeRemainingColumn):
+    """The time left, where it can be told."""
+
+    def render(self, task: Task) -> Text:
+        return Text("") if task.time_remaining is None else Text("left ").append_text(super().render(task))
 
 
 class _GateLine:

@@ -21,6 +21,7 @@ from services.trainer.domain.skill_folders import skill_folders
 from services.trainer.use_cases.gather_report import gather_report
 from services.trainer.use_cases.open_run import gather_run
 from services.trainer.use_cases.plan_run import plan_run
+from services.trainer.use_cases.ports import Services
 from services.trainer.use_cases.rollback import roll_back
 
 Version = Annotated[str, typer.Argument(help="A skills version, such as v3.")]
@@ -95,6 +96,8 @@ def diff(
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
             kind = "prompts" if prompts else "skills"
             name = await _readable_workspace(session, workspace)
+            for version in (old, new):
+                await require_version(session.services, name, kind, version)
             return await session.services.versions.diff(name, kind, old, new)
 
     text = run_command(work())
@@ -126,6 +129,7 @@ def export(
             name = await _readable_workspace(session, workspace)
             manifest, _ = await session.services.workspaces.get(name)
             wanted = version or manifest.current.skills
+            await require_version(session.services, name, "skills", wanted)
             texts = (await session.services.versions.get(name, "skills", wanted)).texts
             return skill_folders(texts) if form == "agent-skills" else texts
 
@@ -174,7 +178,8 @@ def backup(
     async def work() -> tuple[str, int]:
         config = load_config({"workspace": workspace})
         async with open_session(config, data=data, needs=STORE_ONLY) as session:
-            copy = await session.services.workspaces.backup(config.workspace, name)
+            manifest = await existing_workspace(session)
+            copy = await session.services.workspaces.backup(manifest.name, name)
             return copy.path, copy.size_bytes
 
     path, size = run_command(work())
@@ -236,10 +241,17 @@ def plan(
 async def _readable_workspace(session: Session, named: str | None) -> str:
     """The workspace to read: the one named or configured, or else that of the newest training."""
     if named or session.config.source_of("workspace") != "default":
-        return session.config.workspace
+        return (await existing_workspace(session)).name
     runs_found = await trainings(session.services, await session.services.workspaces.names())
     if not runs_found:
         return session.config.workspace
     workspace, run = runs_found[-1]
     people.print(f"workspace {workspace} (of the newest training, {run.run_id})", markup=False)
     return workspace
+
+
+async def require_version(services: Services, workspace: str, kind: str, version: str) -> None:
+    """Raises WorkspaceProblem naming the versions that there are, when `version` isn't one of them."""
+    known = [each.version for each in await services.versions.all(workspace, kind)]
+    if version not in known:
+        raise WorkspaceProblem(f"workspace {workspace} has no {kind} version {version}; it has {', '.join(known)}")

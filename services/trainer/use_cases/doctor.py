@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from services.trainer.domain.endpoints import Endpoint
 from services.trainer.domain.errors import TrainerError
 from services.trainer.use_cases.ports import Services
 
@@ -50,8 +51,7 @@ async def check_models(services: Services) -> list[Finding]:
         try:
             await services.models.probe(role)
         except TrainerError as error:
-            variable = f"{role.upper()}_LLM_BASE_URL"
-            fix = f"export LLM_BASE_URL=... LLM_MODEL=... (or {variable}), then restart the inference service"
+            fix = f"{_model_fix(role, endpoint, str(error))}, then restart the inference service"
             findings.append(Finding("FAIL", f"role {role}", f"{where}: {error}", fix))
         else:
             findings.append(Finding("ok", f"role {role}", where))
@@ -79,7 +79,12 @@ async def check_data(services: Services) -> list[Finding]:
         findings = [Finding("ok", "data root", f"{len(videos)} videos, {len(datasets)} question sets")]
         if not datasets:
             findings.append(
-                Finding("FAIL", "dataset", "the library holds no questions", "videotree import questions --help")
+                Finding(
+                    "FAIL",
+                    "dataset",
+                    "the library holds no questions",
+                    "videotree import questions FILE --dataset NAME",
+                )
             )
         for dataset in datasets:
             questions = await services.library.questions(dataset.dataset)
@@ -105,6 +110,17 @@ def check_templates(read: Callable[[], Mapping[str, str]]) -> Finding:
         detail = f"empty: {', '.join(empty)}" if empty else "no prompt at all"
         return Finding("FAIL", "templates", detail, "git checkout -- prompts")
     return Finding("ok", "templates", f"{len(prompts)} prompts")
+
+
+def _model_fix(role: str, endpoint: Endpoint, error: str) -> str:
+    """What mends an endpoint that refused or missed a call: its key, its model's name, or its server."""
+    own = f"{role.upper()}_LLM"
+    if "HTTP 401" in error or "HTTP 403" in error:
+        return f"export LLM_API_KEY=... (or {own}_API_KEY)"
+    models = f"curl {endpoint.base_url}/models"
+    if "HTTP 404" in error:
+        return f"{models} says what it serves; export LLM_MODEL=... (or {own}_MODEL)"
+    return f"start it ({models} must answer), or export LLM_BASE_URL=... LLM_MODEL=... (or {own}_BASE_URL)"
 
 
 def _unserved(role: str) -> Finding:

@@ -1,23 +1,31 @@
 """The command line as a person meets it (CLI-2, CLI-3)."""
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from services.trainer.cli import running
 from services.trainer.cli.app import GOLDEN_PATH, app
 from services.trainer.cli.closing_lines import closing_lines
 from services.trainer.cli.imports import imported_line
+from services.trainer.cli.live_progress import LiveProgress
+from services.trainer.cli.results import require_version
 from services.trainer.cli.resuming import resume_hint, with_saved_settings
 from services.trainer.cli.starting import TrainOptions
 from services.trainer.config import TrainerConfig
-from services.trainer.domain.errors import BudgetReached, TrainerError
+from services.trainer.domain.errors import BudgetReached, TrainerError, WorkspaceProblem
+from services.trainer.domain.gate_round import EvidenceRow, PairConsumed
 from services.trainer.domain.runs import Run
+from services.trainer.domain.schedule import Position
 from services.trainer.use_cases.import_ports import Imported
+from tests.fakes.trainer_services import services_of
+from tests.fakes.trainer_world import World
 
 runner = CliRunner()
 
@@ -149,6 +157,45 @@ def test_cli_2_debug_shows_where_an_error_arose(
 def test_trn_11_settings_that_nobody_sets_now_are_those_the_run_began_with() -> None:
     saved = Run("r", "train", config_json=json.dumps({"batch_size": 12, "epochs": 2}))
     assert with_saved_settings(TrainerConfig(), saved).batch_size == 12
+
+
+def test_trn_14_services_that_are_configured_and_away_are_named_each_with_its_fix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("STORE", "INFERENCE", "GATE", "EVOLVER"):
+        monkeypatch.setenv(f"VIDEOTREE_{name}_ADDRESS", "127.0.0.1:9")
+    answer = runner.invoke(app, ["doctor", "--json"])
+    findings = {each["name"]: each for each in json.loads(answer.stdout)}
+    assert answer.exit_code == 1
+    for name in ("store", "inference", "gate", "evolver"):
+        assert findings[f"service {name}"]["status"] == "FAIL"
+        assert findings[f"service {name}"]["fix"] == "videotree up"
+
+
+async def test_cli_2_an_unknown_version_is_told_with_those_that_there_are() -> None:
+    services = services_of(World())
+    await require_version(services, "lab", "skills", "v1")
+    with pytest.raises(WorkspaceProblem, match="workspace lab has no skills version v9; it has v1"):
+        await require_version(services, "lab", "skills", "v9")
+
+
+def test_trn_13_time_left_is_shown_only_where_it_can_be_told() -> None:
+    progress = LiveProgress()
+    console = Console(width=100, file=io.StringIO())
+
+    def shown() -> str:
+        console.file = io.StringIO()
+        console.print(progress._render())
+        return console.file.getvalue()
+
+    progress.phase("proposals", position=Position(0, 1, 1))
+    assert "epoch 0 step 1  proposals" in shown()
+    assert "left" not in shown()
+    progress.phase("gate", 30, Position(0, 1, 1))
+    evidence = EvidenceRow(2, "u", base_correct=False, cand_correct=True, e_value=4.0, w=3, l=1)
+    progress.gate_event(PairConsumed("Counting Problem", evidence, 6, 9, 40))
+    line = next(line for line in shown().splitlines() if line.startswith("Counting Problem"))
+    assert line.split() == ["Counting", "Problem", "3-1", "4", "6/9/40", "0", "..."]
 
 
 def test_trn_11_the_command_that_goes_on_repeats_what_a_file_would_set_otherwise(

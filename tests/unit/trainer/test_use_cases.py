@@ -8,7 +8,8 @@ import pytest
 
 from services.trainer.config import TrainerConfig
 from services.trainer.domain.budget import BudgetLimits
-from services.trainer.domain.errors import BudgetReached, EndpointDown, MissingResults, WorkspaceProblem
+from services.trainer.domain.endpoints import Endpoint
+from services.trainer.domain.errors import BudgetReached, EndpointDown, MissingResults, ServiceFailed, WorkspaceProblem
 from services.trainer.domain.runs import CallSummary
 from services.trainer.domain.split import SplitParameters
 from services.trainer.use_cases.baseline import run_baseline
@@ -135,6 +136,30 @@ async def test_trn_14_each_failure_names_the_command_that_mends_it() -> None:
     failed = [each for each in findings if each.status == "FAIL"]
     assert {"service store", "role agent", "role judge", "templates"} <= {each.name for each in failed}
     assert all(each.fix for each in failed)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "mends"),
+    [
+        ("llm: HTTP 401: Incorrect API key provided", "export LLM_API_KEY=... (or AGENT_LLM_API_KEY)"),
+        ("llm: HTTP 404: no such model", "curl http://x/models says what it serves; export LLM_MODEL=..."),
+        ("connection refused", "start it (curl http://x/models must answer), or export LLM_BASE_URL=..."),
+    ],
+)
+async def test_trn_14_what_mends_an_endpoint_depends_on_how_it_failed(refusal: str, mends: str) -> None:
+    class Refusing:
+        async def endpoints(self) -> tuple[Endpoint, ...]:
+            return await services.models.endpoints()
+
+        async def probe(self, role: str) -> None:
+            raise ServiceFailed("inference", "FAILED_PRECONDITION", refusal)
+
+    services = services_of(World())
+    findings = await check_models(dataclasses.replace(services, models=Refusing()))
+    agent = next(each for each in findings if each.name == "role agent")
+    assert agent.status == "FAIL"
+    assert agent.fix.startswith(mends)
+    assert agent.fix.endswith(", then restart the inference service")
 
 
 async def test_trn_14_a_role_is_checked_by_a_real_call() -> None:
