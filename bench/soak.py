@@ -29,7 +29,7 @@ from videotree.gate.v1 import gate_service_pb2, gate_service_pb2_grpc
 from videotree.inference.v1 import chat_pb2, model_service_pb2, model_service_pb2_grpc
 from videotree.store.v1 import library_service_pb2, library_service_pb2_grpc
 
-from bench.children import ROOT, python_child, resident_mib
+from bench.children import ROOT, private_mib, python_child, resident_mib
 from bench.record import RESULTS, Figure, at_most, shown, table, write
 from services.runtime.channels import ClientCredentials, open_channel
 from services.trainer.adapters.embedded_stack import EmbeddedStack, StackOptions, start_stack
@@ -39,7 +39,8 @@ PAUSE_SECONDS = 0.05
 FLAT = 0.05
 _SKILL = "---\nname: a\ndescription: b\n---\nLook twice at each event, and name the scene that shows it.\n"
 
-Samples = dict[str, list[tuple[float, float]]]
+Samples = dict[str, list[tuple[float, float, float]]]
+"""By process: seconds since the start, resident MiB, and MiB of it that no file stands behind."""
 
 
 async def soak(minutes: float) -> tuple[Samples, dict[str, int]]:
@@ -86,7 +87,7 @@ async def _sample(stack: EmbeddedStack, until: float, samples: Samples) -> None:
     while time.monotonic() < until:
         for child in stack.children:
             child.require_alive()
-            samples[child.name].append((time.monotonic() - began, resident_mib(child.pid)))
+            samples[child.name].append((time.monotonic() - began, resident_mib(child.pid), private_mib(child.pid)))
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
@@ -170,9 +171,11 @@ def _edits(channel: grpc.aio.Channel, counts: dict[str, int]) -> Callable[[int],
     return work
 
 
-def growth(points: Sequence[tuple[float, float]], warm_up_seconds: float) -> tuple[float, float, float]:
-    """Median MiB of the first and of the last tenth after the warm-up, and the relative growth between them."""
-    settled = [mib for seconds, mib in points if seconds >= warm_up_seconds]
+def growth(
+    points: Sequence[tuple[float, float, float]], warm_up_seconds: float, column: int
+) -> tuple[float, float, float]:
+    """Median of a column in the first and in the last tenth after the warm-up, and the growth between them."""
+    settled = [point[column] for point in points if point[0] >= warm_up_seconds]
     if len(settled) < 10:
         raise RuntimeError("the load was too short for a verdict: give it more --minutes or less --warm-up")
     tenth = len(settled) // 10
@@ -184,9 +187,10 @@ def figures_of(samples: Samples, warm_up_seconds: float, counts: Mapping[str, in
     """A row for each process and for each piece of the load."""
     figures = []
     for name, points in samples.items():
-        first, last, grown = growth(points, warm_up_seconds)
+        first, last, grown = growth(points, warm_up_seconds, 1)
         what, bar = f"{name}: growth after the warm-up", f"<= {FLAT:.0%}"
         figures.append(Figure(what, grown * 100, "%", bar, grown <= FLAT, f"{first:.1f} MiB, then", last))
+        figures.append(shown(f"{name}: of it without mapped files", growth(points, warm_up_seconds, 2)[2] * 100, "%"))
     figures.append(at_most("failed trainings", counts["failed trainings"], "", 0))
     return figures + [shown(what, count, "") for what, count in counts.items() if what != "failed trainings"]
 
@@ -198,7 +202,7 @@ def plot(samples: Samples, warm_up_seconds: float) -> None:
     canvas = Canvas(figsize=(8, 4), layout="constrained")
     axes = canvas.add_subplot()
     for name, points in samples.items():
-        axes.plot([seconds / 60 for seconds, _ in points], [mib for _, mib in points], label=name)
+        axes.plot([point[0] / 60 for point in points], [point[1] for point in points], label=name)
     axes.axvline(warm_up_seconds / 60, color="grey", linestyle=":")
     axes.set(xlabel="minutes", ylabel="resident MiB", ylim=(0, None), title="Memory under mixed load")
     axes.legend()
@@ -215,8 +219,8 @@ def main(arguments: list[str] | None = None) -> int:
     samples, counts = uvloop.run(soak(options.minutes))
     figures = figures_of(samples, warm_up, counts)
     print(table(figures))
-    series = {name: [(round(seconds, 1), round(mib, 2)) for seconds, mib in each] for name, each in samples.items()}
-    details = {"minutes": options.minutes, "warm_up_minutes": options.warm_up, "seconds_and_mib": series}
+    series = {name: [[round(value, 1) for value in point] for point in each] for name, each in samples.items()}
+    details = {"minutes": options.minutes, "warm_up_minutes": options.warm_up, "seconds_resident_private": series}
     write("soak", __doc__ or "", figures, details)
     plot(samples, warm_up)
     broken = [figure.what for figure in figures if figure.met is False]
