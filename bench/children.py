@@ -161,6 +161,12 @@ def _status_mib(pid: int, name: str) -> float:
     return int(line.split()[1]) / 1024
 
 
+def cpu_seconds(pid: int) -> float:
+    """Processor time that a process has used, all its threads, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def connections_to(port: int) -> dict[str, int]:
     """Connections of this machine to a port of loopback: `open`, and `abandoned` (closed by the peer alone)."""
     states = [line.split()[3] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
