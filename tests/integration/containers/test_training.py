@@ -49,13 +49,14 @@ def _read_until(process: subprocess.Popen[str], word: str) -> str:
     raise AssertionError(f"the run ended before it said {word!r}:\n{seen}")
 
 
-def test_dep_4_a_step_is_trained_over_containers_though_redis_stops_on_the_way(sample: Stack) -> None:
+def test_dep_4_a_step_is_trained_over_containers_though_redis_stops_and_starts_on_the_way(sample: Stack) -> None:
     with sample.trainer(*ONE_STEP, "--run-id", "without-redis", settings=SHORT) as process:
         seen = _read_until(process, "rollout")
         sample.compose("stop", "redis")
+        seen += _read_until(process, "gate")
+        sample.compose("start", "redis")
         rest, _ = process.communicate(timeout=300)
         output = seen + rest
-    sample.compose("start", "redis")
     sample.wait_until_healthy("redis")
     assert process.returncode == 0, output
     assert "val: final" in output
