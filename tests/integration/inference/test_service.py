@@ -220,6 +220,20 @@ async def test_inf_9_a_cancelled_rpc_closes_the_upstream_within_a_second(tmp_pat
         await eventually(lambda: up.open_connections == 0, 1)
 
 
+async def test_inf_11_a_client_that_reads_slowly_holds_no_slot_and_gets_the_rest_in_few_messages(tmp_path):
+    texts = [f"{n:05d} " * 50 for n in range(4000)]  # 1.2 MB: more than the connection takes unread
+    reply = stream(*(b"".join(map(chunk, texts[i : i + 50])) for i in range(0, 4000, 50)), chunk(None, "stop"))
+    async with fake_upstream(reply) as up, service(tmp_path, up) as stub:
+        streaming = aiter(stub.StreamChat(pb.StreamChatRequest(call=call())))
+        events = [await anext(streaming)]
+        await eventually(lambda: up.running == 0, 20)  # the upstream is done, though nobody reads on
+        (state,) = (await stub.ListEndpoints(pb.ListEndpointsRequest())).endpoints
+        assert (state.in_flight, state.waiting) == (0, 0)
+        events += [event async for event in streaming]
+        assert "".join(event.content_delta for event in events) == events[-1].result.content == "".join(texts)
+        assert len(events) < len(texts) / 10
+
+
 async def test_inf_4_a_stream_that_broke_after_a_delta_is_aborted(tmp_path):
     async with fake_upstream(stream(chunk("a"), Pause(0.1))) as up, service(tmp_path, up) as stub:
         error = await failure(_drain(stub.StreamChat(pb.StreamChatRequest(call=call()))))
