@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import jinja2
-import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
-
+from services.trainer.adapters.page_templates import embedded_figure, page_template, percent
 from services.trainer.adapters.report_edits import diff_lines, edit_view
 from services.trainer.adapters.report_plots import accuracy_by_type, accuracy_curves, evidence_trajectories
 from services.trainer.domain.best import published, reverted
 from services.trainer.use_cases.gather_report import RunReport
 
-_TEMPLATES = Path(__file__).parent / "pages"
-
 
 def render_report(report: RunReport) -> str:
     """The whole page. Everything that came from a model or a file is escaped."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters["percent"] = _percent
-    environment.filters["number"] = _number
     by_type = accuracy_by_type(report.metrics)
     gates = [row for row in report.steps if row.report.n_planned > 0]
-    return environment.get_template("report.html.jinja").render(
+    return page_template("report.html.jinja").render(
         report=report,
-        plotly_js=get_plotlyjs(),
         short=_in_short(report),
-        curves=_plot("curves", accuracy_curves(report.metrics, report.holdout.holdout_lines)),
-        types=None if by_type is None else _plot("types", by_type),
+        curves=embedded_figure("curves", accuracy_curves(report.metrics, report.holdout.holdout_lines)),
+        types=None if by_type is None else embedded_figure("types", by_type),
         trajectories=[
-            _plot(f"gate-{index}", figure)
+            embedded_figure(f"gate-{index}", figure)
             for index, figure in enumerate(evidence_trajectories(report.steps, report.evidence).values())
         ],
         gates=gates,
@@ -55,21 +42,8 @@ def _in_short(report: RunReport) -> dict[str, str | int]:
         "judged": len(decisions),
         "confirmed": decisions.count("ACCEPT_CONFIRMED"),
         "provisional": decisions.count("ACCEPT_PROVISIONAL"),
-        "val_before": _percent(val[0].hard if val else None),
-        "val_after": _percent(val[-1].hard if val else None),
-        "test_before": _percent(first),
-        "test_after": _percent(last),
+        "val_before": percent(val[0].hard if val else None),
+        "val_after": percent(val[-1].hard if val else None),
+        "test_before": percent(first),
+        "test_after": percent(last),
     }
-
-
-def _plot(name: str, figure: go.Figure) -> dict[str, str]:
-    """A figure as the page embeds it; `</` is broken up so that no text can end the script."""
-    return {"id": name, "json": str(figure.to_json()).replace("</", "<\\/")}
-
-
-def _percent(value: float | None) -> str:
-    return "not recorded" if value is None else f"{value:.1%}"
-
-
-def _number(value: float | None) -> str:
-    return "not recorded" if value is None else f"{value:.4g}"

@@ -84,4 +84,6 @@ def _flip_rates(cell: str) -> FlipRates:
         win, loss = (float(part) for part in cell.split("/"))
     except ValueError:
         raise typer.BadParameter(f"--cell is two numbers such as 0.3/0.1, not {cell!r}") from None
+    if min(win, loss) < 0 or win + loss > 1:
+        raise typer.BadParameter(f"--cell is two probabilities that add up to at most 1, not {cell!r}")
     return FlipRates(win, loss)

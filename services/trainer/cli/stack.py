@@ -74,7 +74,10 @@ def config_show(
 
     Example: videotree config show inference
     """
-    wanted = [service] if service else [*SHOWN_SERVICES, "trainer"]
+    sections = (*SHOWN_SERVICES, "trainer")
+    if service is not None and service not in sections:
+        raise typer.BadParameter(f"{service!r} is none of {', '.join(sections)}")
+    wanted = [service] if service else sections
 
     async def work() -> list[dict[str, Any]]:
         shown = await asyncio.gather(*(_settings_of(name) for name in wanted))
@@ -90,8 +93,6 @@ async def _settings_of(name: str) -> Sequence[dict[str, Any]]:
     """What the service itself says: it alone knows its defaults and rules."""
     if name == "trainer":
         return [dict(row) for row in shown_settings(load_config())]
-    if name not in SHOWN_SERVICES:
-        raise StackFailed(f"{name!r} is none of {', '.join((*SHOWN_SERVICES, 'trainer'))}")
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

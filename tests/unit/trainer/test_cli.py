@@ -88,6 +88,8 @@ def test_cli_2_videotree_alone_says_what_it_is_for_and_the_golden_path() -> None
         ["serve", "nobody"],
         ["cache", "purge"],
         ["gate", "simulate", "--cell", "half"],
+        ["gate", "simulate", "--cell", "0.9/0.9"],
+        ["config", "show", "nothing"],
         ["export", "x", "--format", "zip"],
     ],
     ids=" ".join,

@@ -4,7 +4,9 @@ import dataclasses
 import json
 
 from services.trainer.adapters.report_page import render_report
+from services.trainer.adapters.simulation_page import render_simulation
 from services.trainer.domain.evaluations import HoldoutTable
+from services.trainer.domain.gate_simulation import FlipRates, SimulatedCell, Simulation
 from services.trainer.domain.runs import CallSummary
 from services.trainer.domain.workspaces import Manifest
 from services.trainer.use_cases.gather_report import RunReport, gather_report
@@ -111,3 +113,15 @@ async def test_trn_13_every_version_says_where_it_comes_from_and_a_reverted_slow
     page = without_script(render_report(await report_of(world)))
     assert "A slow update at the end of epoch 1 was reverted: val" in page
     assert "The run published none." in page
+
+
+def test_trn_13_the_page_of_simulated_gates_asks_for_nothing_and_is_readable_in_dark_and_light() -> None:
+    cell = SimulatedCell(FlipRates(0.3, 0.1), *[0.0] * (len(dataclasses.fields(SimulatedCell)) - 1))
+    cell = dataclasses.replace(cell, confirmed_share=0.4, mean_units=38.0)
+    page = render_simulation(Simulation((cell,), None), 60)
+    own = without_script(page)
+    assert "prefers-color-scheme: dark" in own
+    assert "win 0.3, loss 0.1" in own
+    assert "none at this length" in own
+    for request in ("src=", "href=", "url(", "http://", "https://", "@import"):
+        assert request not in own, request
