@@ -10,7 +10,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, text
 from videotree.store.v1 import run_service_pb2
 
-from services.store.adapters import database_dialect, schema
+from services.store.adapters import database_dialect, migrate, schema
 from services.store.adapters.tables import Base
 from services.store.domain.errors import PreconditionFailed
 from tests.builders.store_requests import WORKSPACE, append, listed, make_workspace, manifest_of, prediction
@@ -26,6 +26,10 @@ def test_the_newest_schema_is_that_of_the_models(tmp_path: Path) -> None:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Base.metadata) == []
     engine.dispose()
+
+
+def test_the_newest_schema_is_what_the_migrations_arrive_at() -> None:
+    assert migrate.known_revisions()[0] == schema.NEWEST
 
 
 async def test_a_workspace_made_by_the_first_version_is_upgraded_and_works_on(tmp_path: Path) -> None:
