@@ -255,7 +255,9 @@ def test_evo_12_targets_are_checked_ordered_and_part_of_the_fingerprints(monkeyp
 async def test_trn_11_other_targets_are_refused_by_name() -> None:
     world = prompted_world({})
     await train_in(world, epochs=1)
-    with pytest.raises((WorkspaceProblem, ServiceFailed), match=r"targets was \['skills'\] and is \['skills', 'system'\]"):
+    with pytest.raises(
+        (WorkspaceProblem, ServiceFailed), match=r"targets was \['skills'\] and is \['skills', 'system'\]"
+    ):
         await train_in(world, epochs=1, targets=("skills", "system"), resume=True)
 
 
