@@ -111,11 +111,6 @@ class StoreWorkspaces:
         request = pb.WriteReportRequest(workspace=workspace, name=name, content=content)
         return (await self._caller.unary(self._stub.WriteReport, request)).path
 
-    async def read_report(self, workspace: str, name: str) -> bytes:
-        """Reads a file below the workspace's reports folder."""
-        request = pb.ReadReportRequest(workspace=workspace, name=name)
-        return (await self._caller.unary(self._stub.ReadReport, request)).content
-
     async def backup(self, workspace: str, copy: str) -> BackupCopy:
         """Makes a consistent copy of a workspace while the store serves."""
         request = pb.BackupRequest(workspace=workspace, backup=copy)

@@ -60,17 +60,8 @@ def settle(candidates: Sequence[Candidate], accepted: Mapping[str, bool]) -> lis
     `accepted` has an entry for every candidate's type; a missing one raises KeyError, since a type without an
     outcome must never be settled silently.
     """
-    ordered = [each for each in sorted(candidates, key=lambda each: each.task_type) if accepted[each.task_type]]
     return [
         AcceptedVersion(each.task_type, {each.target_file: each.text}, each.kind)
-        for each in ordered
+        for each in sorted(candidates, key=lambda each: each.task_type)
         if accepted[each.task_type]
     ]
-
-
-def files_after(files: Mapping[str, str], versions: Iterable[AcceptedVersion]) -> dict[str, str]:
-    """The files in force once all `versions` have landed on `files`."""
-    current = dict(files)
-    for version in versions:
-        current.update(version.overrides)
-    return current

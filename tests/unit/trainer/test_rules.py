@@ -9,7 +9,7 @@ from services.trainer.domain.cooldown import cooldowns_after, on_cooldown
 from services.trainer.domain.errors import BudgetReached
 from services.trainer.domain.fingerprints import config_fingerprints, fingerprint
 from services.trainer.domain.holdout import HoldoutLine, VersionPair, plan_holdout
-from services.trainer.domain.settlement import Candidate, disjoint_targets, files_after, settle
+from services.trainer.domain.settlement import Candidate, disjoint_targets, settle
 from services.trainer.domain.stopping import mixed_score, should_stop
 from services.trainer.domain.trainability import check_trainability
 from services.trainer.domain.unit_results import share_right, unit_outcomes
@@ -70,15 +70,11 @@ def test_trn_7_a_rejected_type_sits_out_exactly_the_cooldown() -> None:
     assert cooldowns_after({}, ["a"], global_step=4, length=0) == {}
 
 
-def test_trn_7_accepts_land_in_alphabetical_order_and_keep_each_others_files() -> None:
+def test_trn_7_accepts_land_in_alphabetical_order_each_with_the_one_file_it_changed() -> None:
     candidates = [Candidate("b", "b.md", "B2"), Candidate("a", "a.md", "A2"), Candidate("c", "c.md", "C2")]
     versions = settle(candidates, {"a": True, "b": True, "c": False})
     assert [version.task_type for version in versions] == ["a", "b"]
-    assert files_after({"a.md": "A1", "b.md": "B1", "c.md": "C1"}, versions) == {
-        "a.md": "A2",
-        "b.md": "B2",
-        "c.md": "C1",
-    }
+    assert [version.overrides for version in versions] == [{"a.md": "A2"}, {"b.md": "B2"}]
 
 
 def test_trn_7_a_candidate_without_an_outcome_is_never_settled_silently() -> None:
