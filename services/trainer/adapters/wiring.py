@@ -7,8 +7,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.runtime.channels import open_channel
 from services.trainer.adapters.calls import Caller
+from services.trainer.adapters.evolver_client import EvolverClient
+from services.trainer.adapters.gate_client import GateClient
+from services.trainer.adapters.inference_agent import InferenceAgent
 from services.trainer.adapters.models_client import ModelsClient
-from services.trainer.adapters.services import EvolverClient, GateClient, InferenceAgent
 from services.trainer.adapters.store_ledger import StoreLedger
 from services.trainer.adapters.store_library import StoreLibrary
 from services.trainer.adapters.store_runs import StoreRuns
