@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +18,16 @@ from pathlib import Path
 import pytest
 
 from bench.decided import decided, differences, faults
-from bench.house import HouseApart, processes_on
-from bench.kill_anywhere import Disturbance, Killing, train
+from bench.house import HouseApart, HouseEmbedded, processes_on
+from bench.kill_anywhere import RUN, Disturbance, Killing, train
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill-anywhere"), pytest.mark.timeout(900)]
 
 KILLS = int(os.environ.get("VIDEOTREE_KILLS", "4"))
 SETTINGS = {"VIDEOTREE_TRAINER_GATE_N_MAX": "12", "VIDEOTREE_TRAINER_HOLDOUT_TEST": "false"}
 SIZE = ("--epochs", "1", "--steps", "1", "--batch-size", "24")
+
+PHASES = ("starting the embedded", "baseline (", "diagnosis", "val: initial", "rollout", "gate (", "val: final")
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,56 @@ def test_unfinished_work_an_uncommitted_version_and_evidence_without_answers_are
     assert "unfinished work" in lines
     assert "skills/v99 without its row or folder" in lines
     assert "the answers say [None]" in lines
+
+
+def test_trn_11_stopped_in_every_phase_it_says_how_to_go_on_and_decides_the_same(pair: Pair, tmp_path: Path) -> None:
+    house = HouseEmbedded(tmp_path, SETTINGS)
+    command = ("train", "--run-id", RUN, *SIZE, *house.flags())
+    for phase in (
+        "starting the embedded",
+        "baseline (",
+        "diagnosis",
+        "val: initial",
+        "rollout",
+        "gate (",
+        "val: final",
+    ):
+        code, last = _interrupted(house, command, phase)
+        assert (code, last.partition(";")[0]) == (130, "interrupted"), (phase, last)
+        assert processes_on(house.data) == {}
+        if "--resume" in last:
+            command = tuple(last.rpartition("videotree ")[2].split())
+    assert command == ("train", "--resume", RUN, *house.flags())
+    assert house.start_trainer(*command).wait(600) == 0
+    assert differences(pair.undisturbed.data, house.data) == []
+
+
+def test_trn_11_a_killed_embedded_service_ends_the_command_by_name(tmp_path: Path) -> None:
+    house = HouseEmbedded(tmp_path, SETTINGS)
+    trainer = house.start_trainer("train", "--run-id", RUN, *SIZE, *house.flags())
+    _until(house, "baseline (")
+    house.kill("simulator")
+    assert trainer.wait(60) == 1
+    last = house.log.read_text().splitlines()[-1]
+    assert last.startswith("error: simulator was killed by signal 9 (Killed)")
+    assert last.endswith("the same command goes on where it can")
+    assert processes_on(house.data) == {}
+
+
+def _interrupted(house: HouseEmbedded, command: tuple[str, ...], phase: str) -> tuple[int, str]:
+    trainer = house.start_trainer(*command)
+    _until(house, phase)
+    trainer.send_signal(signal.SIGINT)
+    code = trainer.wait(120)
+    return code, house.log.read_text().splitlines()[-1]
+
+
+def _until(house: HouseEmbedded, words: str) -> None:
+    deadline = time.monotonic() + 300
+    while words not in house.log.read_text():
+        assert "trainer" in house.pids(), house.log.read_text()
+        assert time.monotonic() < deadline, house.log.read_text()
+        time.sleep(0.02)
 
 
 def _copy(data: Path, folder: Path) -> Path:
