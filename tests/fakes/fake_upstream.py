@@ -167,9 +167,9 @@ def event(data: Any) -> bytes:
     return b"data: " + text + b"\n\n"
 
 
-def chunk(content: str | None = None, finish: str | None = None, **delta: Any) -> bytes:
-    """The event of one chat completion chunk."""
-    fields = dict(delta) if content is None else {"content": content, **delta}
+def chunk(content: str | None = None, finish: str | None = None, delta: dict[str, Any] | None = None) -> bytes:
+    """The event of one chat completion chunk; `delta` is the whole delta, or else it holds `content` alone."""
+    fields = delta or ({} if content is None else {"content": content})
     return event({"id": "c", "model": "m-real", "choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
 
 
