@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,10 @@ DEEPER = 20
 settings.register_profile("ci", derandomize=True, print_blob=True, deadline=None)
 settings.register_profile("deep", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(PROFILE)
+
+# A shell's background job ignores SIGINT, and so would every process started by a test that interrupts it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA = Path(os.environ.get("VIDEOTREE_TEST_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 

@@ -120,7 +120,7 @@ async def test_inf_5_a_disk_cache_with_a_spoilt_entry_answers_from_upstream(tmp_
 
 
 async def added_milliseconds(model, up, count, start):
-    """The median and the largest time of calls whose upstream answers at once."""
+    """The median and the 90th percentile of the times of calls whose upstream answers at once; none may stall."""
     times = []
     for n in range(count):
         began = time.perf_counter()
@@ -128,7 +128,8 @@ async def added_milliseconds(model, up, count, start):
         times.append((time.perf_counter() - began) * 1000)
         assert answer.content == "Hello"
         await asyncio.sleep(0.02)
-    return statistics.median(times), max(times)
+    assert max(times) < 1000
+    return statistics.median(times), statistics.quantiles(times, n=10)[-1]
 
 
 @pytest.mark.redis

@@ -33,18 +33,18 @@ def parse_nextqa_csv(content: bytes, reading: Reading) -> ParsedQuestions:
     except UnicodeDecodeError as error:
         gathering.fault("the file", f"not UTF-8: {error.reason} at byte {error.start + 1}")
         return gathering.parsed()
-    rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    missing = [column for column in _COLUMNS if column not in (rows.fieldnames or ())]
-    if missing:
-        gathering.fault("line 1", f"columns are missing: {', '.join(missing)}")
-        return gathering.parsed()
-    _gather_rows(gathering, rows)
+    _gather_rows(gathering, csv.DictReader(io.StringIO(text, newline=""), strict=True))
     return gathering.parsed()
 
 
 def _gather_rows(gathering: Gathering, rows: "csv.DictReader[str]") -> None:
-    line_before = rows.line_num
+    line_before = 0
     try:
+        missing = [column for column in _COLUMNS if column not in (rows.fieldnames or ())]
+        if missing:
+            gathering.fault("line 1", f"columns are missing: {', '.join(missing)}")
+            return
+        line_before = rows.line_num
         for row in rows:
             _gather_row(gathering, f"line {line_before + 1}", row)
             line_before = rows.line_num

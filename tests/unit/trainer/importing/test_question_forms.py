@@ -250,6 +250,7 @@ def test_trn_1_nextqa_faults_name_the_line_on_which_the_row_begins() -> None:
     parsed = parse_nextqa_csv(content.encode(), Reading(known_videos={"77"}))
     assert [fault.place for fault in parsed.faults] == [f"line {line}" for line in (2, 4, 5, 6, 7, 8)]
     assert "columns are missing: a4" in faults(parse_nextqa_csv(CSV_HEAD.replace(",a4", "").encode(), Reading()))[0]
+    assert faults(parse_nextqa_csv(b'"', Reading())) == ["line 1: not valid CSV: unexpected end of data"]
 
 
 @pytest.mark.parametrize(
