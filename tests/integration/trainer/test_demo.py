@@ -18,7 +18,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[3]
 UNCERTAIN = {"launched"}
 """How far a gate looked ahead depends on the machine; nothing is decided by it."""
-COSTS = {"wall_seconds", "summary", "workspace_path", "model_calls", "cache_hits", "prompt_tokens", "completion_tokens"}
+COSTS = {
+    "wall_seconds",
+    "summary",
+    "workspace_path",
+    "model_calls",
+    "cache_hits",
+    "prompt_tokens",
+    "completion_tokens",
+    "calls_without_usage",
+}
 """Figures of time and cost: a resumed run pays for what the crash lost."""
 
 
