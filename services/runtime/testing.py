@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,12 +14,17 @@ from services.runtime.channels import ClientCredentials, open_channel
 from services.runtime.config import ServingConfig
 from services.runtime.serving import RunningServer, ServiceParts, start_server
 
+# Below the ports that systems give to outgoing connections: one of those could take the port of a killed server.
+_SERVER_PORTS = range(20_000, 32_000)
+
 
 def free_port() -> int:
     """A TCP port of 127.0.0.1 that was free a moment ago; prefer port 0 where the server can tell its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    while True:
+        port = random.SystemRandom().choice(_SERVER_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def local_config(token_file: Path | None = None) -> ServingConfig:
