@@ -1,8 +1,8 @@
 """The guard: too many infrastructure faults mean that the figures of a round are worthless.
 
-The candidate's own `parse_error` is not a fault of the infrastructure: it is what the pessimistic reading judges.
-Were it counted here, a candidate that spoils the output format would abort the round of every other type, again
-after each resume.
+The candidate's own `parse_error` is not a fault of the infrastructure: `pessimistic.py` judges it, by the same limit
+and with a consequence for the candidate alone. Were it counted here, a candidate that spoils the output format would
+abort the round of every other type, again after each resume.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from services.gate.domain.errors import GuardTripped, InvalidParameter
+from services.gate.domain.stability import DEFAULT_MAX_SHARE
 from services.gate.domain.unit_result import Arm, ArmResult, QuestionResult
 
 
@@ -18,7 +19,7 @@ from services.gate.domain.unit_result import Arm, ArmResult, QuestionResult
 class GuardLimits:
     """`max_fault_share`: of the questions that ran, in (0, 1]. `min_questions`: fewer than these are not judged."""
 
-    max_fault_share: float = 0.10
+    max_fault_share: float = DEFAULT_MAX_SHARE
     min_questions: int = 10
 
     def __post_init__(self) -> None:

@@ -8,13 +8,14 @@ state after a set of results is a function of that set alone: arrival order cann
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.gate.domain.errors import AllUnitsExcluded
 from services.gate.domain.evidence import Evidence
 from services.gate.domain.ladder import require_distinct
 from services.gate.domain.pessimistic import hidden_loss, reread
-from services.gate.domain.unit_result import Arm, ArmResult
+from services.gate.domain.stability import DEFAULT_MAX_SHARE, Stability
+from services.gate.domain.unit_result import NO_QUESTIONS, Arm, ArmResult, ParseCount
 from services.gate.domain.verdict import Decision, ExitRule, GateParameters, Verdict, make_verdict
 
 
@@ -37,21 +38,32 @@ class EvidenceRow:
 
 
 class Prefix:
-    """The ladder of one type being consumed. Not safe for concurrent use; knows no clock and no I/O."""
+    """The ladder of one type being consumed. Not safe for concurrent use; knows no clock and no I/O.
 
-    def __init__(self, task_type: str, unit_ids: Sequence[str], parameters: GateParameters) -> None:
+    `max_parse_error_share`: of the candidate's questions in the consumed prefix, the share of parse errors that an
+    accept may have.
+    """
+
+    def __init__(
+        self,
+        task_type: str,
+        unit_ids: Sequence[str],
+        parameters: GateParameters,
+        max_parse_error_share: float = DEFAULT_MAX_SHARE,
+    ) -> None:
         self.task_type = task_type
         self.unit_ids = tuple(unit_ids)
         self._rank_of = {unit_id: rank for rank, unit_id in enumerate(self.unit_ids)}
         require_distinct(task_type, self.unit_ids)
         self._bases: list[ArmResult | None] = [None] * len(self.unit_ids)
         self._cands: list[ArmResult | None] = [None] * len(self.unit_ids)
+        self._parse_counts = [NO_QUESTIONS] * len(self.unit_ids)
         self._rule = ExitRule(parameters)
         self._evidence = Evidence(parameters.mixture)
         self._decision = Decision.CONTINUE
         self._rows: list[EvidenceRow] = []
         self._excluded = 0
-        self._hidden_losses = 0
+        self._stability = Stability(max_share=max_parse_error_share)
 
     @property
     def position(self) -> int:
@@ -92,7 +104,7 @@ class Prefix:
             flips.losses,
             self.n_used,
             remaining,
-            self._hidden_losses,
+            self._stability,
             self._rule.parameters,
         )
 
@@ -100,16 +112,21 @@ class Prefix:
         """What that arm of that unit came to, consumed or not; None while unresolved."""
         return self._of(arm)[rank]
 
-    def resolve(self, unit_id: str, arm: Arm, result: ArmResult) -> Sequence[EvidenceRow]:
+    def resolve(
+        self, unit_id: str, arm: Arm, result: ArmResult, parse_count: ParseCount | None = None
+    ) -> Sequence[EvidenceRow]:
         """Record a result and return the units that it made consumable, in order.
 
-        A second, different result for the same arm raises ValueError: each arm of a unit is run once.
+        `parse_count`: of the arm's questions; None for a unit of one question, whose result tells it. A second,
+        different result for the same arm raises ValueError: each arm of a unit is run once.
         """
         rank, results = self._rank_of[unit_id], self._of(arm)
         known = results[rank]
         if known is not None and known is not result:
             raise ValueError(f"unit {unit_id!r}, arm {arm}: already {known}, now {result}")
         results[rank] = result
+        if arm is Arm.CAND:
+            self._parse_counts[rank] = parse_count or ParseCount(int(result is ArmResult.UNPARSABLE), 1)
         first_new = len(self._rows)
         if rank != first_new:
             return ()
@@ -128,9 +145,9 @@ class Prefix:
 
     def _count(self, rank: int, base: ArmResult, cand: ArmResult) -> None:
         flips = self._evidence
+        self._stability = self._with(rank, hidden_loss(base, cand))
         if base.is_infra or cand.is_infra:
             self._excluded += 1
-            self._hidden_losses += hidden_loss(base, cand)
         elif base is not cand:
             if cand is ArmResult.RIGHT:
                 flips.win()
@@ -145,7 +162,12 @@ class Prefix:
     def _exit(self) -> Decision:
         flips, remaining = self._evidence, len(self.unit_ids) - len(self._rows)
         decision = self._rule.decide(flips.log_e, flips.wins, flips.losses, self.n_used, remaining)
-        return reread(decision, self._rule, flips.wins, flips.losses, self._hidden_losses)
+        return reread(decision, self._rule, flips.wins, flips.losses, self._stability)
+
+    def _with(self, rank: int, hidden: bool) -> Stability:
+        so_far = self._stability
+        losses, cand = so_far.pessimistic_losses + hidden, so_far.cand + self._parse_counts[rank]
+        return replace(so_far, pessimistic_losses=losses, cand=cand)
 
     def _all_unparsable_by_candidate(self) -> bool:
         """Whether the whole ladder is missing and only the candidate is to blame: its base has results throughout."""

@@ -16,7 +16,7 @@ from services.gate.domain.round_events import (
     VerdictFrozen,
 )
 from services.gate.domain.round_spec import TypeSpec
-from services.gate.domain.unit_result import Arm, ArmResult, QuestionResult, fold_unit
+from services.gate.domain.unit_result import Arm, ArmResult, ParseCount, QuestionResult, fold_unit
 from services.skills import text_sha256
 
 
@@ -26,7 +26,9 @@ class TypeRound:
     def __init__(self, spec: TypeSpec, base_sha256: str, limits: GuardLimits) -> None:
         self.spec = spec
         self._base_sha256 = base_sha256
-        self.prefix = Prefix(spec.task_type, [unit.unit_id for unit in spec.ladder], spec.parameters)
+        self.prefix = Prefix(
+            spec.task_type, [unit.unit_id for unit in spec.ladder], spec.parameters, limits.max_fault_share
+        )
         self._guard = Guard(spec.task_type, limits)
         self._cached: set[str] = set()
         self._launched: set[int] = set()
@@ -59,11 +61,13 @@ class TypeRound:
         self._guard.observe(arm, answers)
         return fold_unit(answers)
 
-    def resolve(self, rank: int, arm: Arm, result: ArmResult, elapsed_seconds: float) -> Iterator[Event]:
+    def resolve(
+        self, rank: int, arm: Arm, result: ArmResult, parse_count: ParseCount, elapsed_seconds: float
+    ) -> Iterator[Event]:
         """Everything that follows from a result, in order. Raises AllUnitsExcluded when nothing could be counted."""
         unit_id, was_frozen = self.spec.ladder[rank].unit_id, self.prefix.frozen
         used = self.prefix.n_used
-        rows = self.prefix.resolve(unit_id, arm, result)
+        rows = self.prefix.resolve(unit_id, arm, result, parse_count)
         yield ArmResolved(self.spec.task_type, unit_id, rank, arm, result, cached=False, after_freeze=was_frozen)
         for row in rows:
             if not row.excluded:

@@ -42,6 +42,27 @@ class QuestionResult:
         return self.stop_reason in (ArmResult.ERROR.value, ArmResult.UNPARSABLE.value)
 
 
+@dataclass(frozen=True, slots=True)
+class ParseCount:
+    """`errors` of `questions` ended in a `parse_error`."""
+
+    errors: int
+    questions: int
+
+    def __add__(self, other: ParseCount) -> ParseCount:
+        """The sum."""
+        return ParseCount(self.errors + other.errors, self.questions + other.questions)
+
+
+NO_QUESTIONS = ParseCount(0, 0)
+
+
+def count_parse_errors(questions: Iterable[QuestionResult]) -> ParseCount:
+    """How many of the questions there are, and how many of them were unparsable."""
+    unparsable = [question.stop_reason == ArmResult.UNPARSABLE.value for question in questions]
+    return ParseCount(sum(unparsable), len(unparsable))
+
+
 def fold_unit(questions: Iterable[QuestionResult]) -> ArmResult:
     """A unit is right only if all its questions are; any fault makes it missing, an unparsable one above all."""
     reasons: set[str] = set()

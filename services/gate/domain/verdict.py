@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 
 from services.gate.domain.errors import InvalidParameter
 from services.gate.domain.evidence import Mixture, e_value, log_evidence
+from services.gate.domain.stability import Stability
 
-RULE_VERSION = "gate-1"
+RULE_VERSION = "gate-2"
 
 MAX_COUNT = 1_000_000_000
 """Largest count that a verdict is given on."""
@@ -80,7 +81,7 @@ class Verdict:
     """What the gate says of one type, with every figure it rests on; all renderings show this object.
 
     `log_e` is ln E, `e` is E (saturating at the largest float). `n_remaining`: units of the ladder neither consumed nor
-    excluded. `pessimistic_losses`: excluded units that an accept had to survive as losses.
+    excluded. `stability`: the candidate's parse errors, which an accept had to survive.
     """
 
     decision: Decision
@@ -90,7 +91,7 @@ class Verdict:
     losses: int
     n_used: int
     n_remaining: int
-    pessimistic_losses: int
+    stability: Stability
     parameters: GateParameters
     rule_version: str = RULE_VERSION
 
@@ -147,7 +148,7 @@ def decide_verdict(wins: int, losses: int, n_used: int, n_remaining: int, parame
     _require(n_used >= wins + losses, "n_used", n_used, "at least w + l")
     log_e = log_evidence(wins, losses, parameters.mixture)
     decision = ExitRule(parameters).decide(log_e, wins, losses, n_used, n_remaining)
-    return make_verdict(decision, log_e, wins, losses, n_used, n_remaining, 0, parameters)
+    return make_verdict(decision, log_e, wins, losses, n_used, n_remaining, Stability(), parameters)
 
 
 def make_verdict(
@@ -157,12 +158,12 @@ def make_verdict(
     losses: int,
     n_used: int,
     n_remaining: int,
-    pessimistic_losses: int,
+    stability: Stability,
     parameters: GateParameters,
 ) -> Verdict:
     """The verdict with its reason in words."""
-    reason = _reason(decision, log_e, wins, losses, n_used, n_remaining, pessimistic_losses, parameters)
-    return Verdict(decision, reason, log_e, wins, losses, n_used, n_remaining, pessimistic_losses, parameters)
+    reason = _reason(decision, log_e, wins, losses, n_used, n_remaining, stability, parameters)
+    return Verdict(decision, reason, log_e, wins, losses, n_used, n_remaining, stability, parameters)
 
 
 def _reason(
@@ -172,7 +173,7 @@ def _reason(
     losses: int,
     n_used: int,
     n_remaining: int,
-    pessimistic_losses: int,
+    stability: Stability,
     parameters: GateParameters,
 ) -> str:
     figures = f"W={wins} L={losses} after {n_used} units, E={e_value(log_e):.4g}"
@@ -188,9 +189,20 @@ def _reason(
         case Decision.REJECT_EXHAUSTED:
             return f"{figures}: the ladder is used up below e_provisional={parameters.e_provisional:g} or its net wins"
         case Decision.REJECT_UNSTABLE:
-            return (
-                f"{figures}: the accept does not survive counting as losses the {pessimistic_losses} units "
-                "where only the candidate was unparsable"
-            )
+            return f"{figures}: {_instability(stability)}"
         case Decision.CONTINUE:
             return f"{figures}: {n_remaining} units remain"
+
+
+def _instability(stability: Stability) -> str:
+    cand = stability.cand
+    if stability.garbled:
+        share, limit = cand.errors / cand.questions, stability.max_share
+        return (
+            f"{cand.errors} of the candidate's {cand.questions} questions were unparsable ({share:.1%}), "
+            f"more than {limit:.1%}"
+        )
+    return (
+        f"the accept does not survive counting as losses the {stability.pessimistic_losses} units "
+        "where only the candidate was unparsable"
+    )

@@ -49,7 +49,10 @@ def verdict_to(verdict: Verdict) -> verdict_pb2.Verdict:
         l=verdict.losses,
         n_used=verdict.n_used,
         n_remaining=verdict.n_remaining,
-        pessimistic_losses=verdict.pessimistic_losses,
+        pessimistic_losses=verdict.stability.pessimistic_losses,
+        cand_parse_errors=verdict.stability.cand.errors,
+        cand_questions=verdict.stability.cand.questions,
+        max_parse_error_share=verdict.stability.max_share,
         parameters=parameters_to(verdict.parameters),
         rule_version=verdict.rule_version,
     )

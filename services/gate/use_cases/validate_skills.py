@@ -12,7 +12,7 @@ from services.gate.domain.power import smallest_confirmed_gain
 from services.gate.domain.round_events import Event, RoundOutcome
 from services.gate.domain.round_spec import RoundSpec, Target, TypeSpec
 from services.gate.domain.type_round import TypeRound
-from services.gate.domain.unit_result import Arm, ArmResult
+from services.gate.domain.unit_result import Arm, ArmResult, count_parse_errors
 from services.gate.use_cases.baseline_writer import BaselineWriter
 from services.gate.use_cases.bases import base_text, baseline_keys
 from services.gate.use_cases.launch_queue import Launch, LaunchQueue
@@ -165,7 +165,8 @@ class _Round:
         if launch.arm is Arm.BASE and not result.is_infra and self._spec.options.uses_baseline_cache:
             self._cache(one, launch.rank, result)
         was_frozen = one.prefix.frozen
-        for event in one.resolve(launch.rank, launch.arm, result, self._elapsed()):
+        parse_count = count_parse_errors(answers.questions)
+        for event in one.resolve(launch.rank, launch.arm, result, parse_count, self._elapsed()):
             self._emit(event)
         self._queue.advance(launch.lane, one.prefix.position)
         if one.prefix.frozen and not was_frozen:

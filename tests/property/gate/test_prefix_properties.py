@@ -13,7 +13,8 @@ from services.gate.domain.pessimistic import hidden_loss, reread
 from services.gate.domain.prefix import EvidenceRow, Prefix
 from services.gate.domain.round_events import RoundOutcome
 from services.gate.domain.round_spec import RoundOptions
-from services.gate.domain.unit_result import Arm, ArmResult
+from services.gate.domain.stability import Stability
+from services.gate.domain.unit_result import Arm, ArmResult, ParseCount
 from services.gate.domain.verdict import Decision, ExitRule, GateParameters, Verdict
 from services.gate.use_cases.ports import ArmCall
 from services.gate.use_cases.validate_skills import ValidateSkills
@@ -88,8 +89,9 @@ def test_gat_4_consumption_is_the_plain_sequential_reading(pairs: list[Pair], pa
 
 def sequentially(pairs: Sequence[Pair], parameters: GateParameters) -> tuple[Decision, int, int, int, int] | None:
     """The gate as one would write it without any concurrency."""
-    rule, wins, losses, used, hidden = ExitRule(parameters), 0, 0, 0, 0
+    rule, wins, losses, used, hidden, unparsable = ExitRule(parameters), 0, 0, 0, 0, 0
     for rank, (base, cand) in enumerate(pairs):
+        unparsable += cand is ArmResult.UNPARSABLE
         if base.is_infra or cand.is_infra:
             hidden += hidden_loss(base, cand)
         else:
@@ -99,7 +101,7 @@ def sequentially(pairs: Sequence[Pair], parameters: GateParameters) -> tuple[Dec
         if used:
             log_e = log_evidence(wins, losses, parameters.mixture)
             decision = rule.decide(log_e, wins, losses, used, len(pairs) - rank - 1)
-            decision = reread(decision, rule, wins, losses, hidden)
+            decision = reread(decision, rule, wins, losses, Stability(hidden, ParseCount(unparsable, rank + 1)))
             if decision.terminal:
                 return decision, wins, losses, used, rank + 1
     if all(cand is ArmResult.UNPARSABLE and not base.is_infra for base, cand in pairs):
@@ -109,12 +111,15 @@ def sequentially(pairs: Sequence[Pair], parameters: GateParameters) -> tuple[Dec
 
 @settings(max_examples=150, deadline=None)
 @given(PAIRS | LOPSIDED, PARAMETERS)
-def test_gat_6_no_accept_fails_the_pessimistic_reading(pairs: list[Pair], parameters: GateParameters) -> None:
+def test_gat_6_no_accept_fails_the_pessimistic_reading_or_the_limit_of_parse_errors(
+    pairs: list[Pair], parameters: GateParameters
+) -> None:
     rows, verdict, *_ = consumed(pairs, range(2 * len(pairs)), parameters)
     if isinstance(verdict, Verdict) and verdict.decision.accepts:
         hidden = sum(hidden_loss(row.base, row.cand) for row in rows)  # type: ignore[attr-defined]
         assert log_evidence(verdict.wins, verdict.losses + hidden, parameters.mixture) >= 1.0986
         assert verdict.wins - verdict.losses - hidden >= parameters.w_net_min
+        assert 10 * sum(row.cand is ArmResult.UNPARSABLE for row in rows) <= len(rows)  # type: ignore[attr-defined]
 
 
 @settings(max_examples=40, deadline=None)

@@ -3,13 +3,15 @@ import pytest
 from services.gate.domain.errors import AllUnitsExcluded, DuplicateLadderUnit
 from services.gate.domain.evidence import Mixture
 from services.gate.domain.prefix import Prefix
-from services.gate.domain.unit_result import Arm, ArmResult, QuestionResult, fold_unit
+from services.gate.domain.stability import Stability
+from services.gate.domain.unit_result import Arm, ArmResult, ParseCount, QuestionResult, fold_unit
 from services.gate.domain.verdict import Decision, GateParameters
 from tests.builders.gate_builders import flips, unit
 
 
-def ladder(length: int, parameters: GateParameters | None = None) -> Prefix:
-    return Prefix("t", [unit("t", number).unit_id for number in range(length)], parameters or GateParameters())
+def ladder(length: int, parameters: GateParameters | None = None, max_share: float = 0.10) -> Prefix:
+    units = [unit("t", number).unit_id for number in range(length)]
+    return Prefix("t", units, parameters or GateParameters(), max_share)
 
 
 def consume(prefix: Prefix, outcomes: str) -> Prefix:
@@ -88,7 +90,9 @@ def test_gat_6_a_ladder_of_nothing_but_faults_has_no_verdict(outcomes: str) -> N
 
 def test_gat_6_a_candidate_unparsable_throughout_is_unstable() -> None:
     verdict = consume(ladder(5), "PPPPP").verdict
-    assert (verdict.decision, verdict.n_used, verdict.pessimistic_losses) == (Decision.REJECT_UNSTABLE, 0, 5)
+    assert (verdict.decision, verdict.n_used) == (Decision.REJECT_UNSTABLE, 0)
+    assert verdict.stability == Stability(pessimistic_losses=5, cand=ParseCount(5, 5))
+    assert verdict.reason.endswith("5 of the candidate's 5 questions were unparsable (100.0%), more than 10.0%")
 
 
 def test_gat_6_a_fault_at_the_end_still_ends_the_ladder() -> None:
@@ -108,26 +112,81 @@ def test_gat_8_nothing_is_counted_after_a_terminal_verdict() -> None:
 
 
 def test_gat_6_an_accept_must_survive_the_pessimistic_reading() -> None:
-    verdict = consume(ladder(12), "WWWWPPPWWWWW").verdict
-    assert (verdict.decision, verdict.n_used, verdict.pessimistic_losses) == (Decision.REJECT_UNSTABLE, 8, 3)
-    assert "where only the candidate was unparsable" in verdict.reason
+    """E(5, 0) = 5.3 clears e_provisional, E(5, 2) = 0.76 does not; 2 of 20 questions are within the limit."""
+    verdict = consume(ladder(20), "B" * 13 + "PPWWWWW").verdict
+    assert (verdict.decision, verdict.n_used) == (Decision.REJECT_UNSTABLE, 18)
+    assert verdict.stability == Stability(pessimistic_losses=2, cand=ParseCount(2, 20))
+    assert verdict.reason == (
+        "W=5 L=0 after 18 units, E=5.333: the accept does not survive counting as losses the 2 units "
+        "where only the candidate was unparsable"
+    )
 
 
-def test_gat_6_one_unparsable_answer_among_eight_wins_survives() -> None:
-    """E(8, 1) = 5.7 clears e_provisional."""
-    verdict = consume(ladder(12), "PWWWWWWWW").verdict
-    assert (verdict.decision, verdict.pessimistic_losses) == (Decision.ACCEPT_CONFIRMED, 1)
+def test_gat_6_no_accept_stands_on_more_parse_errors_than_the_guards_limit() -> None:
+    """Units that the base had wrong are no hidden losses: only the share of parse errors speaks."""
+    prefix = ladder(12)
+    for rank in range(10):
+        prefix.resolve(f"t-{rank}", Arm.BASE, ArmResult.WRONG)
+        prefix.resolve(f"t-{rank}", Arm.CAND, ArmResult.UNPARSABLE if rank in (2, 5) else ArmResult.RIGHT)
+    verdict = prefix.verdict
+    assert (verdict.decision, verdict.n_used, verdict.wins) == (Decision.REJECT_UNSTABLE, 8, 8)
+    assert verdict.stability == Stability(pessimistic_losses=0, cand=ParseCount(2, 10))
+    assert verdict.reason == (
+        "W=8 L=0 after 8 units, E=28.44: 2 of the candidate's 10 questions were unparsable (20.0%), more than 10.0%"
+    )
+
+
+@pytest.mark.parametrize(("outcomes", "accepted"), [("PWWWWWWWW", False), ("PBWWWWWWWW", True), ("PBBWWWWWWWW", True)])
+def test_gat_6_fewer_than_ten_questions_must_all_be_parsable(outcomes: str, accepted: bool) -> None:
+    """One of nine is above the limit, one of ten is not; E(8, 1) = 5.7 clears e_provisional."""
+    verdict = consume(ladder(20), outcomes + "B" * (20 - len(outcomes))).verdict
+    assert verdict.decision is (Decision.ACCEPT_CONFIRMED if accepted else Decision.REJECT_UNSTABLE)
+    assert verdict.stability.pessimistic_losses == 1
+
+
+def test_gat_6_a_share_of_exactly_the_limit_is_within_it() -> None:
+    for questions in range(1, 1001):
+        assert not Stability(cand=ParseCount(questions // 10, questions)).garbled
+        assert Stability(cand=ParseCount(questions // 10 + 1, questions)).garbled
+
+
+def test_gat_6_the_limit_is_that_of_the_round() -> None:
+    assert consume(ladder(20, max_share=0.2), "PWWWWWWWW" + "B" * 11).verdict.decision is Decision.ACCEPT_CONFIRMED
+    strict = consume(ladder(20, max_share=0.05), "PBWWWWWWWW" + "B" * 10).verdict
+    assert (strict.decision, strict.stability.max_share) == (Decision.REJECT_UNSTABLE, 0.05)
+
+
+@pytest.mark.parametrize(("unparsable", "accepted"), [(1, True), (2, False)])
+def test_gat_6_parse_errors_are_counted_by_question_not_by_unit(unparsable: int, accepted: bool) -> None:
+    """Nine units of two questions: one parse error of 18 is within the limit, though one unit of nine is missing."""
+    prefix = ladder(20)
+    for rank in range(9):
+        spoiled = rank == 0
+        prefix.resolve(f"t-{rank}", Arm.BASE, ArmResult.WRONG)
+        result = ArmResult.UNPARSABLE if spoiled else ArmResult.RIGHT
+        prefix.resolve(f"t-{rank}", Arm.CAND, result, ParseCount(unparsable if spoiled else 0, 2))
+    assert prefix.verdict.decision is (Decision.ACCEPT_CONFIRMED if accepted else Decision.REJECT_UNSTABLE)
+    assert prefix.verdict.stability.cand == ParseCount(unparsable, 18)
+
+
+def test_gat_6_parse_errors_behind_the_prefix_are_not_counted() -> None:
+    prefix = ladder(20)
+    for rank in range(12, 20):
+        prefix.resolve(f"t-{rank}", Arm.CAND, ArmResult.UNPARSABLE)
+    verdict = consume(prefix, "W" * 8).verdict
+    assert (verdict.decision, verdict.stability.cand) == (Decision.ACCEPT_CONFIRMED, ParseCount(0, 8))
 
 
 def test_gat_6_errors_and_units_that_the_base_had_wrong_are_no_hidden_losses() -> None:
-    prefix = ladder(12)
+    prefix = ladder(12, max_share=0.2)
     for rank in range(4):
         prefix.resolve(f"t-{rank}", Arm.BASE, ArmResult.WRONG if rank % 2 else ArmResult.RIGHT)
         prefix.resolve(f"t-{rank}", Arm.CAND, ArmResult.UNPARSABLE if rank % 2 else ArmResult.ERROR)
     for rank in range(4, 12):
         prefix.resolve(f"t-{rank}", Arm.BASE, ArmResult.WRONG)
         prefix.resolve(f"t-{rank}", Arm.CAND, ArmResult.RIGHT)
-    assert (prefix.verdict.decision, prefix.verdict.pessimistic_losses) == (Decision.ACCEPT_CONFIRMED, 0)
+    verdict = prefix.verdict
+    assert (verdict.decision, verdict.stability.pessimistic_losses) == (Decision.ACCEPT_CONFIRMED, 0)
 
 
 def test_gat_4_an_arm_is_resolved_once() -> None:

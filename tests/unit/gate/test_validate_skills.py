@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from videotree.gate.v1 import verdict_pb2
 
 from services.gate.domain.errors import (
     AllUnitsExcluded,
@@ -15,6 +16,7 @@ from services.gate.domain.guard import GuardLimits
 from services.gate.domain.round_events import ArmResolved, Event, PairConsumed, RoundOutcome, VerdictFrozen
 from services.gate.domain.round_spec import RoundOptions, RoundSpec
 from services.gate.domain.verdict import Decision
+from services.gate.rpc.translate_round import outcome_to
 from services.gate.use_cases.ports import ArmCall, BaselineKey, BaselineRow, PooledUnit
 from services.gate.use_cases.validate_skills import ValidateSkills
 from services.skills import text_sha256
@@ -184,6 +186,27 @@ async def test_gat_6_an_unparsable_candidate_is_rejected_and_does_not_abort_the_
         "Spoiled": Decision.REJECT_UNSTABLE,
     }
     assert outcome.outcomes[1].cand_infra_rate == 1.0
+
+
+@pytest.mark.parametrize(("limit", "accepted"), [(0.10, True), (0.05, False)])
+async def test_gat_6_a_rounds_limit_of_faults_is_the_candidates_limit_of_parse_errors(
+    limit: float, accepted: bool
+) -> None:
+    """Nine units of two questions, one of 18 unparsable; the outcome says so in words and figures."""
+    one = type_spec("Action", [2] * 9)
+
+    async def reply(call: ArmCall) -> list[tuple[bool, str]]:
+        if arm_of(call) == "base":
+            return [(False, "finished")] * 2
+        return [(True, "finished"), (True, "parse_error" if call.question_ids[0] == "action-0-q0" else "finished")]
+
+    options = RoundOptions(guard=GuardLimits(limit))
+    outcome, _ = await run(round_spec([one], options), ScriptedInference(reply))
+    verdict = outcome_to(outcome).outcome.outcomes[0].verdict
+    expected = Decision.ACCEPT_CONFIRMED if accepted else Decision.REJECT_UNSTABLE
+    assert verdict.decision == verdict_pb2.Decision.Value(f"DECISION_{expected}")
+    assert (verdict.cand_parse_errors, verdict.cand_questions, verdict.max_parse_error_share) == (1, 18, limit)
+    assert ("1 of the candidate's 18 questions were unparsable (5.6%), more than 5.0%" in verdict.reason) != accepted
 
 
 async def test_gat_7_launches_go_round_the_types_rank_by_rank_base_first() -> None:

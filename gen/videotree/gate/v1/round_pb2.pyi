@@ -197,7 +197,9 @@ class RoundOptions(_message.Message):
     max_speculation: _builtins.int
     """Units launched beyond the prefix at most; absent means unbounded."""
     guard_error_share: _builtins.float
-    """Share of errors among questions run above which the round is aborted, in (0, 1]; default 0.10."""
+    """Share of errors among questions run above which the round is aborted, in (0, 1]; default 0.10. Also the share of
+    the candidate's own parse errors in the consumed prefix above which an accept becomes REJECT_UNSTABLE.
+    """
     guard_min_questions: _builtins.int
     """Questions that must have run in a type before the guard looks, default 10."""
     base_salt: _builtins.str
@@ -427,7 +429,7 @@ class GateOutcome(_message.Message):
     """Most questions in flight at once over the whole round."""
     @_builtins.property
     def verdict(self) -> _verdict_pb2.Verdict:
-        """The verdict; REJECT_UNSTABLE stands in it when the pessimistic reading refused an accept."""
+        """The verdict; REJECT_UNSTABLE stands in it when an accept did not survive the candidate's own parse errors."""
 
     @_builtins.property
     def evidence(self) -> _containers.RepeatedCompositeFieldContainer[Global___EvidenceRow]:

@@ -62,7 +62,7 @@ class _DecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Decision.Val
     DECISION_REJECT_EXHAUSTED: _Decision.ValueType  # 6
     """The ladder ended without enough evidence."""
     DECISION_REJECT_UNSTABLE: _Decision.ValueType  # 7
-    """An accept that does not survive counting the candidate's own parse errors as losses."""
+    """An accept that does not survive the candidate's own parse errors: their share, or counting them as losses."""
 
 class Decision(_Decision, metaclass=_DecisionEnumTypeWrapper):
     """What a gate decided."""
@@ -82,7 +82,7 @@ DECISION_REJECT_FUTILE: Decision.ValueType  # 5
 DECISION_REJECT_EXHAUSTED: Decision.ValueType  # 6
 """The ladder ended without enough evidence."""
 DECISION_REJECT_UNSTABLE: Decision.ValueType  # 7
-"""An accept that does not survive counting the candidate's own parse errors as losses."""
+"""An accept that does not survive the candidate's own parse errors: their share, or counting them as losses."""
 Global___Decision: _TypeAlias = Decision  # noqa: Y015
 
 @_typing.final
@@ -171,6 +171,9 @@ class Verdict(_message.Message):
     PARAMETERS_FIELD_NUMBER: _builtins.int
     RULE_VERSION_FIELD_NUMBER: _builtins.int
     PESSIMISTIC_LOSSES_FIELD_NUMBER: _builtins.int
+    CAND_PARSE_ERRORS_FIELD_NUMBER: _builtins.int
+    CAND_QUESTIONS_FIELD_NUMBER: _builtins.int
+    MAX_PARSE_ERROR_SHARE_FIELD_NUMBER: _builtins.int
     decision: Global___Decision.ValueType
     """The decision."""
     reason: _builtins.str
@@ -191,6 +194,12 @@ class Verdict(_message.Message):
     """Version of the rules."""
     pessimistic_losses: _builtins.int
     """Excluded units that an accept had to survive as losses: only the candidate was unparsable, and base was right."""
+    cand_parse_errors: _builtins.int
+    """The candidate's own parse errors in the consumed prefix; no accept stands with more than max_parse_error_share."""
+    cand_questions: _builtins.int
+    """The candidate's questions in the consumed prefix; 0 for a verdict on bare counts."""
+    max_parse_error_share: _builtins.float
+    """The share of parse errors that an accept may have: the round's guard_error_share."""
     @_builtins.property
     def parameters(self) -> Global___VerdictParameters:
         """All parameters as used."""
@@ -209,10 +218,13 @@ class Verdict(_message.Message):
         parameters: Global___VerdictParameters | None = ...,
         rule_version: _builtins.str = ...,
         pessimistic_losses: _builtins.int = ...,
+        cand_parse_errors: _builtins.int = ...,
+        cand_questions: _builtins.int = ...,
+        max_parse_error_share: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["parameters", b"parameters"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "e_value", b"e_value", "l", b"l", "log_e_value", b"log_e_value", "n_remaining", b"n_remaining", "n_used", b"n_used", "parameters", b"parameters", "pessimistic_losses", b"pessimistic_losses", "reason", b"reason", "rule_version", b"rule_version", "w", b"w"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cand_parse_errors", b"cand_parse_errors", "cand_questions", b"cand_questions", "decision", b"decision", "e_value", b"e_value", "l", b"l", "log_e_value", b"log_e_value", "max_parse_error_share", b"max_parse_error_share", "n_remaining", b"n_remaining", "n_used", b"n_used", "parameters", b"parameters", "pessimistic_losses", b"pessimistic_losses", "reason", b"reason", "rule_version", b"rule_version", "w", b"w"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
