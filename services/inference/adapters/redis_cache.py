@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from services.inference.domain.cache_key import KEY_PREFIX
 from services.inference.use_cases.ports import CacheFault, CacheSize
 
-# A call asks twice, and both together shall cost less than 50 ms.
+# A call waits twice, to look and to keep, and both together shall cost less than 50 ms.
 _PATIENCE_SECONDS = 0.02
 _SOCKET_SECONDS = 0.05
 _SCAN_COUNT = 1000

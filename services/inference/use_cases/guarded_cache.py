@@ -34,6 +34,23 @@ class CacheStats:
     ttl_seconds: int
 
 
+class CacheLooks:
+    """What one call looks up: a look for each endpoint whose turn comes, and all of them wait no longer than one may."""
+
+    def __init__(self, look: Callable[[str, float], Awaitable[bytes | None]], patience_seconds: float) -> None:
+        self._look = look
+        self._left = patience_seconds
+
+    async def get(self, key: str) -> bytes | None:
+        """What is kept under `key`; `None` also when the cache is away."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            return await self._look(key, self._left)
+        finally:
+            self._left -= clock() - began
+
+
 class GuardedCache:
     """A `ResponseCache` with a limit on the wait, a breaker of its own and counts.
 
@@ -51,9 +68,9 @@ class GuardedCache:
         self._last_warning: float | None = None
         self._hits = self._misses = self._errors = 0
 
-    async def get(self, key: str) -> bytes | None:
-        """What is kept under `key`; `None` also when the cache is away."""
-        return await self._guarded(lambda: self._cache.get(key))
+    def looks(self) -> CacheLooks:
+        """The looks of one call."""
+        return CacheLooks(self._look, self._cache.patience_seconds)
 
     async def set(self, key: str, value: bytes) -> None:
         """Keep `value` for the configured life, if the cache is there."""
@@ -62,7 +79,7 @@ class GuardedCache:
             await self._cache.set(key, value, self._ttl_seconds)
             self._observer.cache_used("stored")
 
-        await self._guarded(store)
+        await self._guarded(store, self._cache.patience_seconds)
 
     def count(self, *, hit: bool) -> None:
         """A look that had an answer of use, or none."""
@@ -92,15 +109,18 @@ class GuardedCache:
         """Let go of connections and files."""
         await self._cache.close()
 
-    async def _guarded(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+    async def _look(self, key: str, seconds: float) -> bytes | None:
+        return await self._guarded(lambda: self._cache.get(key), seconds)
+
+    async def _guarded(self, operation: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T | None:
         clock = asyncio.get_running_loop().time
-        lease = self._breaker.claim(clock())
-        if isinstance(lease, Refusal):
+        lease = None if seconds <= 0 else self._breaker.claim(clock())
+        if lease is None or isinstance(lease, Refusal):
             self._observer.cache_used("skipped")
             return None
         outcome = Outcome.CANCELLED
         try:
-            result = await _within(self._cache.patience_seconds, operation())
+            result = await _within(seconds, operation())
             outcome = Outcome.OK
             return result
         except (CacheFault, TimeoutError) as fault:

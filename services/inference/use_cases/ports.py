@@ -122,7 +122,7 @@ class ResponseCache(Protocol):
 
     @property
     def patience_seconds(self) -> float:
-        """How long a call may wait for `get` or `set`."""
+        """How long a call may wait for its `get`s together, and again for its `set`."""
         ...
 
     async def get(self, key: str) -> bytes | None:

@@ -14,7 +14,7 @@ from services.inference.domain.outcome import AttemptFault, Outcome
 from services.inference.domain.stored_answer import encode_answer
 from services.inference.use_cases.call_endpoints import Candidate, EndpointCaller, RetryPolicy
 from services.inference.use_cases.flight import Flight
-from services.inference.use_cases.guarded_cache import GuardedCache
+from services.inference.use_cases.guarded_cache import CacheLooks, GuardedCache
 from services.inference.use_cases.ports import CallObserver
 
 T = TypeVar("T", Completion, Embeddings)
@@ -90,7 +90,7 @@ class SharedCalls:
     ) -> Answer[T]:
         caller = EndpointCaller(
             candidates,
-            partial(self._look_up, kind, mode),
+            partial(self._look_up, kind, mode, self._cache.looks()),
             partial(self._attempt, kind, mode, flight),
             flight,
             self._policy,
@@ -101,11 +101,13 @@ class SharedCalls:
             await self._cache.set(key, encode_answer(answer.value, answer.endpoint))
         return answer
 
-    async def _look_up(self, kind: CallKind[T], mode: CacheMode, candidate: Candidate) -> Answer[T] | None:
+    async def _look_up(
+        self, kind: CallKind[T], mode: CacheMode, looks: CacheLooks, candidate: Candidate
+    ) -> Answer[T] | None:
         if mode is not CacheMode.USE:
             return None
         start = asyncio.get_running_loop().time()
-        stored = await self._cache.get(candidate.prepared()[1])
+        stored = await looks.get(candidate.prepared()[1])
         found = None if stored is None else kind.decode(stored)
         self._cache.count(hit=found is not None)
         if found is None:

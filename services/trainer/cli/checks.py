@@ -75,22 +75,33 @@ def models(
                 await session.services.models.open_breaker(force_open)
             return await session.services.models.endpoints()
 
+    endpoints = run_command(work())
+    if as_json:
+        print_json(endpoints)
+        return
     rows = [
         {
             "endpoint": each.name,
             "model": each.model,
             "url": each.base_url,
             "roles": each.roles,
-            "breaker": each.breaker_state,
+            "breaker": _breaker(each),
             "failures": each.consecutive_failures,
             "in flight": f"{each.in_flight}/{each.concurrency_limit}",
+            "waiting": each.waiting,
             "attempts": each.attempt_count,
             "failed": each.failure_count,
             "last error": each.last_error or "none",
         }
-        for each in run_command(work())
+        for each in endpoints
     ]
-    print_rows(rows, as_json=as_json, empty="no endpoint is configured; set LLM_BASE_URL and LLM_MODEL")
+    print_rows(rows, as_json=False, empty="no endpoint is configured; set LLM_BASE_URL and LLM_MODEL")
+
+
+def _breaker(endpoint: Endpoint) -> str:
+    """The state of its breaker, and of an open one the time until it may be tried."""
+    wait = endpoint.retry_after_seconds
+    return endpoint.breaker_state if wait is None else f"{endpoint.breaker_state} for {wait:.1f} s"
 
 
 @cache_app.command("stats")

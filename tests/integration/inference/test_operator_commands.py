@@ -101,8 +101,10 @@ async def test_inf_8_the_command_line_shows_opens_and_resets_a_breaker(tmp_path)
     variables = {"VIDEOTREE_CACHE_DIR": str(tmp_path / "cache")}
     async with fake_upstream() as up, inference(tmp_path, up, variables) as (_, address):
         (row,) = await videotree(tmp_path, address, "models")
-        assert (row["endpoint"], row["url"], row["breaker"]) == ("llm", up.base_url, "closed")
+        assert (row["name"], row["base_url"], row["breaker_state"]) == ("llm", up.base_url, "closed")
+        assert (row["in_flight"], row["waiting"], row["retry_after_seconds"], row["last_error"]) == (0, 0, None, "")
         (row,) = await videotree(tmp_path, address, "models", "--open", "llm")
-        assert row["breaker"] == "open"
+        assert row["breaker_state"] == "open"
+        assert row["retry_after_seconds"] > 0
         (row,) = await videotree(tmp_path, address, "models", "--reset", "llm")
-        assert row["breaker"] == "closed"
+        assert (row["breaker_state"], row["retry_after_seconds"]) == ("closed", None)
