@@ -136,7 +136,8 @@ def body(model: str, number: int, *, stream: bool) -> dict[str, object]:
 @contextlib.asynccontextmanager
 async def http_calls(url: str) -> AsyncIterator[Callable[[str, bool], Callable[[int], Awaitable[None]]]]:
     """Makes calls over HTTP: `(model, stream)` to a call by number."""
-    connector = aiohttp.TCPConnector(limit=0)
+    # Less than the 5 s after which uvicorn closes an idle connection.
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=4)
     async with aiohttp.ClientSession(connector=connector, headers={"authorization": "Bearer sk-bench"}) as session:
 
         def make(model: str, stream: bool) -> Call:

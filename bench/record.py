@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-_LIBRARIES = ("grpcio", "protobuf", "uvloop", "aiohttp", "httpx", "sqlalchemy", "numpy", "redis", "orjson")
+_LIBRARIES = ("grpcio", "protobuf", "uvloop", "aiohttp", "sqlalchemy", "numpy", "redis", "orjson")
 
 
 @dataclass(frozen=True, slots=True)
