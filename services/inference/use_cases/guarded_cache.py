@@ -35,7 +35,7 @@ class CacheStats:
 
 
 class CacheLooks:
-    """What one call looks up: a look for each endpoint whose turn comes, and all of them wait no longer than one may."""
+    """What one call looks up: once for each endpoint whose turn comes; all looks together wait as long as one may."""
 
     def __init__(self, look: Callable[[str, float], Awaitable[bytes | None]], patience_seconds: float) -> None:
         self._look = look
