@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3.14 python3 python; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$name"; break; }; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# On all cores, where pip compiles on one; some packages ship files that are not for this Python.
+COMPILE := $(BIN)/python -m compileall -qq -j 0
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 
@@ -37,10 +39,12 @@ $(BIN)/python:
 $(RUNTIME): requirements.lock pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet --no-compile --require-hashes --requirement requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(COMPILE) $(VENV)/lib services gen >/dev/null 2>&1 || true
 	@touch $@
 
 $(DEV): requirements-dev.lock $(RUNTIME)
 	$(PIP) install --quiet --no-compile --require-hashes --requirement requirements-dev.lock
+	@$(COMPILE) $(VENV)/lib >/dev/null 2>&1 || true
 	@touch $@
 
 proto: $(DEV) ## generate gen/ from protos/
@@ -107,7 +111,7 @@ ps: ## list the containers and their health
 images-offline: $(DEV) ## build the images without an image registry: bases by debootstrap, wheels from the host
 	deploy/images-offline.sh
 
-bench: $(DEV) ## measure; prints tables and writes bench/results/
+bench: $(DEV) build/litellm/bin/litellm ## measure; prints tables and writes bench/results/
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
 bench-gate: $(DEV) ## measure the gate alone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from services.trainer.domain.evolution import Edit, RejectedEdit
 
@@ -15,7 +16,8 @@ SCHEMA_VERSION = 1
 class Probation:
     """A provisional accept under review (GAT-13): the file, its text and its predecessor's, and the pairs so far.
 
-    `pairs` holds (unit id, predecessor right, file right) in the order in which they were declared.
+    `pairs` holds (unit id, predecessor right, file right) in the order in which they were declared. `fingerprint` and
+    `edits` are those of the proposal that was accepted: rolled back, it counts among the refused ones.
     """
 
     task_type: str
@@ -23,6 +25,8 @@ class Probation:
     predecessor_text: str
     current_text: str
     pairs: tuple[tuple[str, bool, bool], ...] = ()
+    fingerprint: str = ""
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +70,17 @@ def state_from_json(text: str) -> TrainerState:
         return TrainerState()
     raw = json.loads(text)
     rejected = {
-        task_type: tuple(
-            RejectedEdit(
-                each["fingerprint"],
-                tuple(Edit(**{**edit, "cases": tuple(edit["cases"])}) for edit in each["edits"]),
-                each["reason"],
-            )
-            for each in proposals
-        )
+        task_type: tuple(RejectedEdit(each["fingerprint"], _edits(each), each["reason"]) for each in proposals)
         for task_type, proposals in raw["rejected"].items()
     }
-    probation = {
-        task_type: Probation(**{**each, "pairs": tuple((unit, old, new) for unit, old, new in each["pairs"])})
-        for task_type, each in raw["probation"].items()
-    }
+    probation = {task_type: _probation(each) for task_type, each in raw["probation"].items()}
     return TrainerState(raw["cooldowns"], rejected, probation, raw.get("prompts_fingerprint", ""))
+
+
+def _probation(raw: Mapping[str, Any]) -> Probation:
+    pairs = tuple((unit, old, new) for unit, old, new in raw["pairs"])
+    return Probation(**{**raw, "pairs": pairs, "edits": _edits(raw)})
+
+
+def _edits(raw: Mapping[str, Any]) -> tuple[Edit, ...]:
+    return tuple(Edit(**{**edit, "cases": tuple(edit["cases"])}) for edit in raw.get("edits", ()))

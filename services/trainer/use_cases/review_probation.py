@@ -12,9 +12,16 @@ from dataclasses import dataclass, replace
 
 from services.trainer.domain import run_ids
 from services.trainer.domain.evaluations import DualMetric
+from services.trainer.domain.evolution import RejectedEdit
 from services.trainer.domain.gate_round import ProbationPair, ProbationReview
 from services.trainer.domain.step_rows import EvolutionRecord
-from services.trainer.domain.trainer_state import Probation, TrainerState, with_probation, without_probation
+from services.trainer.domain.trainer_state import (
+    Probation,
+    TrainerState,
+    with_probation,
+    with_rejected,
+    without_probation,
+)
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, unit_outcomes
 from services.trainer.use_cases.training_run import TrainingRun
 
@@ -52,7 +59,7 @@ async def review_probations(
             run.settings.probation_units,
             run.settings.verdict_parameters,
         )
-        state = _after(state, replace(probation, pairs=pairs), review)
+        state = _after(state, replace(probation, pairs=pairs), review, run.settings.rejected_edits_kept)
         if review.decision == "roll_back":
             restored[probation.target_file] = probation.predecessor_text
             records.append(_record(probation, review, skills_version))
@@ -83,10 +90,15 @@ async def _previous_evaluation(run: TrainingRun, epoch: int) -> DualMetric | Non
     return next((each for each in metrics if (each.version_kind, each.epoch) == wanted), None)
 
 
-def _after(state: TrainerState, probation: Probation, review: ProbationReview) -> TrainerState:
+def _after(state: TrainerState, probation: Probation, review: ProbationReview, kept: int) -> TrainerState:
+    """The state after a review; what is rolled back was refused by the gate, and is not to be proposed again."""
     if review.decision == "continue":
         return with_probation(state, probation)
-    return without_probation(state, probation.task_type)
+    state = without_probation(state, probation.task_type)
+    if review.decision != "roll_back":
+        return state
+    refused = RejectedEdit(probation.fingerprint, probation.edits, f"ROLLED_BACK: {review.reason}")
+    return with_rejected(state, probation.task_type, refused, kept)
 
 
 def _record(probation: Probation, review: ProbationReview, skills_version: str) -> EvolutionRecord:

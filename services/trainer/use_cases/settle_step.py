@@ -11,7 +11,7 @@ from services.skills import text_sha256
 from services.trainer.domain import run_ids
 from services.trainer.domain.cooldown import cooldowns_after
 from services.trainer.domain.decisions import StepDecision
-from services.trainer.domain.evolution import Proposal, RejectedEdit
+from services.trainer.domain.evolution import Edit, Proposal, RejectedEdit
 from services.trainer.domain.fingerprints import prompts_fingerprint
 from services.trainer.domain.gate_round import GateOutcome
 from services.trainer.domain.schedule import Position
@@ -111,7 +111,15 @@ def _with_accept(
         if probation.target_file == target:
             state = without_probation(state, task_type)
     if outcome.verdict.decision == "accept_provisional":
-        state = with_probation(state, Probation(proposal.task_type, target, texts[target], proposal.candidate_text))
+        probation = Probation(
+            task_type=proposal.task_type,
+            target_file=target,
+            predecessor_text=texts[target],
+            current_text=proposal.candidate_text,
+            fingerprint=proposal.fingerprint,
+            edits=_edits(proposal),
+        )
+        state = with_probation(state, probation)
     return state
 
 
@@ -124,8 +132,11 @@ def _refusal(proposal: TypeProposal, outcome: GateOutcome | None) -> RejectedEdi
             f"{verdict.decision.upper()}: {verdict.reason} "
             f"(W={verdict.w}, L={verdict.l}, E={verdict.e_value:.3g}, {verdict.n_used} units)"
         )
-    edits = tuple(each.edit for each in proposal.proposal.edits) if proposal.proposal is not None else ()
-    return RejectedEdit(proposal.fingerprint or text_sha256(proposal.skip_reason), edits, reason)
+    return RejectedEdit(proposal.fingerprint or text_sha256(proposal.skip_reason), _edits(proposal), reason)
+
+
+def _edits(proposal: TypeProposal) -> tuple[Edit, ...]:
+    return tuple(each.edit for each in proposal.proposal.edits) if proposal.proposal is not None else ()
 
 
 def _evidence(outcome: GateOutcome) -> list[GateEvidence]:
