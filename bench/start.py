@@ -23,7 +23,7 @@ import uvloop
 
 from bench.children import python_child, resident_mib
 from bench.record import Figure, at_most, table, write
-from services.trainer.adapters.embedded_stack import DEFAULT_PORTS, is_serving
+from services.trainer.adapters.embedded_stack import DEFAULT_PORTS, accepts, is_serving
 
 START_SECONDS, IDLE_MIB, TRAINING_SECONDS = 5.0, 120.0, 90.0
 _COMMAND = "services.trainer.main"
@@ -49,7 +49,8 @@ async def _one_start(folder: Path, idle_seconds: float) -> tuple[float, dict[str
             if time.perf_counter() - began > 120:
                 raise RuntimeError(f"{', '.join(sorted(waiting))} did not serve within 120 s")
             for name in sorted(waiting):
-                if await is_serving(f"127.0.0.1:{DEFAULT_PORTS[name]}"):
+                port = DEFAULT_PORTS[name]
+                if await accepts(port) and await is_serving(f"127.0.0.1:{port}"):
                     waiting.discard(name)
             await asyncio.sleep(0.02)
         seconds = time.perf_counter() - began
