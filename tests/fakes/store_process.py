@@ -27,6 +27,12 @@ class StoreProcess:
 
     process: asyncio.subprocess.Process
     client: StoreClient
+    address: str
+
+    async def kill(self) -> None:
+        """End it with SIGKILL, at once."""
+        self.process.kill()
+        await self.process.wait()
 
     @property
     def resident_mib(self) -> float:
@@ -49,10 +55,11 @@ async def store_process(data: Path) -> AsyncIterator[StoreProcess]:
         cwd=data,
     )
     try:
-        async with open_channel(f"127.0.0.1:{port}", ClientCredentials()) as channel:
+        address = f"127.0.0.1:{port}"
+        async with open_channel(address, ClientCredentials()) as channel:
             client = store_client(channel)
             await asyncio.wait_for(_until_it_answers(client, process), _START_SECONDS)
-            yield StoreProcess(process, client)
+            yield StoreProcess(process, client, address)
     finally:
         if process.returncode is None:
             process.kill()

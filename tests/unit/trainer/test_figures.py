@@ -109,7 +109,8 @@ def test_trn_13_a_file_that_is_no_skill_is_refused() -> None:
 def test_trn_11_the_state_survives_the_checkpoint() -> None:
     refused = RejectedEdit("f", (Edit("append", "", "text", "why", ("q1", "q2")),), "E too small")
     state = with_rejected(TrainerState({"a": 3}), "a", refused, keep=2)
-    state = with_probation(state, Probation("a", "a.md", "old", "new", (("u", True, False),)))
+    edits = (Edit("append", "", "text", "why", ("q1", "q2")),)
+    state = with_probation(state, Probation("a", "a.md", "old", "new", (("u", True, False),), "f", edits))
     assert state_from_json(state_to_json(state)) == state
     assert state_from_json("") == TrainerState()
 

@@ -17,6 +17,7 @@ from services.trainer.domain.errors import (
     WorkspaceProblem,
 )
 from services.trainer.domain.step_rows import StepReport
+from services.trainer.domain.trainer_state import state_from_json
 from services.trainer.use_cases.open_run import gather_run, start_run
 from services.trainer.use_cases.spend import Meter, within_budget
 from services.trainer.use_cases.train import TrainingEnd, train
@@ -180,6 +181,9 @@ async def test_gat_13_a_provisional_accept_that_hurts_later_is_rolled_back() -> 
     await train_in(world, epochs=1)
     assert world.epochs[0].changes[0].source == "rollback"
     assert world.texts("skills", world.manifest.current.skills) == texts
+    (refused,) = state_from_json(world.checkpoints["run-1"].trainer_state_json).rejected[TYPES[0]]
+    assert refused.reason == "ROLLED_BACK: by the fake's rule"
+    assert [edit.content for edit in refused.edits] == ["GOOD"]
 
 
 async def test_gat_10_two_types_with_one_file_the_first_has_it() -> None:
