@@ -3,9 +3,10 @@
     python -m bench.store
 
 The store runs as its own process with its own data root; 16 writers call it over gRPC. The bare loop commits the same
-rows to the same kind of file (WAL, synchronous=FULL), 16 or 100 a transaction. The sides take turns, so that ratios
-count and not the disk's mood. Prints a table and writes `bench/results/store.json` and, when matplotlib is there,
-`bench/results/store-scale.svg`. BENCH_SECONDS sets the length of one turn.
+rows to the same kind of file (WAL, synchronous=FULL), 1, 16 or 100 a transaction. The sides take turns, so that ratios
+count and not the disk's mood. Two bounds stand beside them: what one commit costs on this disk, and how many calls the
+same process answers when a call does nothing (its health check). Prints a table and writes `bench/results/store.json`
+and, when matplotlib is there, `bench/results/store-scale.svg`. BENCH_SECONDS sets the length of one turn.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 
 import grpc
 import uvloop
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from videotree.store.v1 import (
     library_service_pb2,
     library_service_pb2_grpc,
@@ -36,7 +38,7 @@ from videotree.store.v1 import (
     workspace_service_pb2_grpc,
 )
 
-from bench.record import RESULTS, Figure, median_with_spread, table, write
+from bench.record import RESULTS, Figure, median_with_spread, shown, table, write
 from services.runtime.channels import ClientCredentials, open_channel
 from services.runtime.testing import free_port
 from services.store.adapters import database_dialect, schema
@@ -117,6 +119,20 @@ async def store_rate(stub: run_service_pb2_grpc.RunServiceStub, batch: int, run_
     return written / (time.perf_counter() - begin)
 
 
+async def empty_rate(stub: health_pb2_grpc.HealthStub, seconds: float) -> float:
+    """Calls a second that the same process answers to as many callers when there is nothing to do."""
+    answered, begin = 0, time.perf_counter()
+
+    async def ask() -> None:
+        nonlocal answered
+        while time.perf_counter() - begin < seconds:
+            await stub.Check(health_pb2.HealthCheckRequest())
+            answered += 1
+
+    await asyncio.gather(*(ask() for _ in range(WRITERS)))
+    return answered / (time.perf_counter() - begin)
+
+
 async def scale(channel: grpc.aio.Channel) -> list[dict[str, float]]:
     """Microseconds a row of writing, listing, clearing beside and committing at each size."""
     runs = run_service_pb2_grpc.RunServiceStub(channel)
@@ -186,13 +202,17 @@ async def _prepare(channel: grpc.aio.Channel) -> None:
 async def _measure(folder: Path, channel: grpc.aio.Channel, pid: int) -> dict[str, object]:
     stub = run_service_pb2_grpc.RunServiceStub(channel)
     idle_mib = _memory_mib(pid)
-    rates: dict[str, list[float]] = {name: [] for name in ("bare_16", "store_1", "bare_100", "store_100")}
+    rates: dict[str, list[float]] = {
+        name: [] for name in ("bare_1", "bare_16", "store_1", "empty", "bare_100", "store_100")
+    }
     cpu_us = 0.0
     for turn in range(ROUNDS):
+        rates["bare_1"].append(bare_loop(folder, 1, SECONDS / 4))
         rates["bare_16"].append(bare_loop(folder, 16, SECONDS))
         before = _cpu_seconds(pid)
         rates["store_1"].append(await store_rate(stub, 1, f"one{turn}", SECONDS))
         cpu_us = (_cpu_seconds(pid) - before) / (rates["store_1"][-1] * SECONDS) * 1e6
+        rates["empty"].append(await empty_rate(health_pb2_grpc.HealthStub(channel), SECONDS / 2))
         rates["bare_100"].append(bare_loop(folder, 100, SECONDS))
         rates["store_100"].append(await store_rate(stub, 100, f"many{turn}", SECONDS))
     median = {name: statistics.median(each) for name, each in rates.items()}
@@ -219,6 +239,10 @@ def _rows(results: dict[str, object]) -> list[Figure]:
         target = f"ratio >= {SHARE_OF_BARE_LOOP}" + (f" or >= {least:,.0f} rows/s" if least < float("inf") else "")
         met = rate / reference >= SHARE_OF_BARE_LOOP or rate >= least
         rows.append(Figure(what, rate, "rows/s", target, met, "bare loop:", reference, rate / reference, spread))
+    (empty, spread), (single, _) = median_with_spread(runs["empty"]), median_with_spread(runs["store_1"])
+    rows.append(Figure("16 callers, calls that do nothing", empty, "calls/s", spread=spread))
+    rows.append(Figure("single rows / calls that do nothing", single / empty, "x"))
+    rows.append(shown("bare loop, a commit a row", runs["bare_1"], "commits/s"))
     return rows
 
 
