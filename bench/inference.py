@@ -5,8 +5,9 @@
 One worker each, the same upstream, the same machine; all are up at once and take turns, so that ratios count and not
 the machine's mood; medians of three turns. The server's processor time a call tells most on a busy machine. An answer
 from our service's stream may have fewer messages than the upstream's has chunks: what came together is sent together.
-Without LiteLLM only the added latency is measured. LiteLLM lives in a
-virtual environment of its own: `python -m venv build/litellm && build/litellm/bin/pip install 'litellm[proxy]'`.
+Beside it stands what it is built on with nothing governed (`bench.inference_bare`): what that reaches on a machine, no
+governed call can exceed. Without LiteLLM its ratios are left out. LiteLLM lives in a virtual environment of its own:
+`python -m venv build/litellm && build/litellm/bin/pip install 'litellm[proxy]'`.
 Prints a table and writes `bench/results/inference.json`.
 """
 
@@ -176,6 +177,16 @@ async def governed(upstream: int) -> AsyncIterator[Calls]:
             yield {kind: Target(call, child.pid) for kind, call in kinds.items()}
 
 
+@contextlib.asynccontextmanager
+async def bare(upstream: int) -> AsyncIterator[Calls]:
+    """The same libraries, ungoverned: unary calls alone."""
+    port = free_port()
+    with process(sys.executable, "-m", "bench.inference_bare", str(port), str(upstream)) as child:
+        async with open_channel(f"127.0.0.1:{port}", ClientCredentials()) as channel:
+            await asyncio.wait_for(channel.channel_ready(), 60)
+            yield {"unary": Target(_unary(ModelServiceStub(channel)), child.pid)}
+
+
 def _chat_call(number: int, role: chat_pb2.Role, mode: chat_pb2.CacheMode) -> chat_pb2.ChatCall:
     texts = (("system", PROMPT), ("user", f"question {number}"))
     messages = [chat_pb2.Message(role=role_, parts=[chat_pb2.ContentPart(text=text)]) for role_, text in texts]
@@ -266,7 +277,15 @@ def figures_of(runs: Sequence[Run]) -> list[Figure]:
             figures.append(Figure(what, rate, "calls/s", target, met, "LiteLLM:", peer, rate / peer, spread))
         else:
             figures.append(shown(f"{what} (no LiteLLM here)", _rates(runs, "videotree", kind), "calls/s"))
-    return [*figures, *(_cpu_figure(runs, kind) for kind in KINDS)]
+    return [*figures, _share_of_bare(runs), *(_cpu_figure(runs, kind) for kind in KINDS)]
+
+
+def _share_of_bare(runs: Sequence[Run]) -> Figure:
+    ours, alone = _rates(runs, "videotree", "unary"), _rates(runs, "bare", "unary")
+    shares = [governed / ungoverned for governed, ungoverned in zip(ours, alone, strict=True)]
+    share, spread = median_with_spread(shares)
+    what, beside = "unary throughput at c=16, of an ungoverned call's", "ungoverned, calls/s:"
+    return Figure(what, share * 100, "%", reference=beside, reference_value=statistics.median(alone), spread=spread)
 
 
 def _cpu_figure(runs: Sequence[Run], kind: str) -> Figure:
@@ -305,6 +324,7 @@ async def run(seconds: float) -> None:
         await answers(f"http://127.0.0.1:{upstream}/")
         systems = {
             "direct": await up.enter_async_context(direct(upstream)),
+            "bare": await up.enter_async_context(bare(upstream)),
             "videotree": await up.enter_async_context(governed(upstream)),
         }
         if LITELLM.exists():
