@@ -48,6 +48,12 @@ def informing_calls(case: Case) -> int:
     return sum(step.tool in _INFORMING and not step.is_fault for step in case.trace)
 
 
+def searches(case: Case) -> list[str]:
+    """Return the words of each search that was carried out, in order."""
+    queries = [step.args.get("query") for step in case.trace if step.tool == "search_similar" and not step.is_fault]
+    return [query for query in queries if isinstance(query, str)]
+
+
 def repeat_visits(case: Case) -> int:
     """Return how often a node was opened again."""
     return len(case.opened_nodes) - len(set(case.opened_nodes))

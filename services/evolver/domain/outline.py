@@ -1,6 +1,6 @@
 """The video tree as the judge sees it, and what of it the agent saw."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from services.evolver.domain.case import Case
 from services.evolver.domain.trace import estimate_tokens, shortened
@@ -10,6 +10,7 @@ from services.video_tree import SCENE, Node, VideoTree
 _DENSITIES = ((3, 1000), (3, 300), (3, 150), (2, 300), (2, 150), (2, 80), (1, 300), (1, 100))
 # The first message of a conversation shows every scene's text up to this length.
 _OVERVIEW_CHARS = 400
+_NOTE_CHARS = 400
 
 
 def node_source(node: Node) -> str:
@@ -57,6 +58,13 @@ def _in_order(tree: VideoTree, depth: int) -> Iterator[Node]:
 def visited_text(case: Case) -> str:
     """Return the opened nodes as one line each, in order of the first visit."""
     return "\n".join(f"- {node}" for node in dict.fromkeys(case.opened_nodes)) or "(none)"
+
+
+def node_notes(case: Case, node_ids: Iterable[str]) -> list[str]:
+    """Return one line `id [12s-40s] text` for each node of the tree among these, each once, long texts shortened."""
+    nodes = case.tree.nodes if case.tree else {}
+    known = [nodes[node_id] for node_id in dict.fromkeys(node_ids) if node_id in nodes]
+    return [node_line(node, _NOTE_CHARS).strip().removeprefix("- ") for node in known]
 
 
 def was_seen(case: Case, node: Node) -> bool:

@@ -2,7 +2,8 @@
 
 from services.evolver.domain.case import Case
 from services.evolver.domain.diagnosis import Category, Cause, Explanation, Finding
-from services.evolver.domain.metrics import informing_calls, repeat_visits, repeated_queries
+from services.evolver.domain.metrics import informing_calls, repeat_visits, repeated_queries, searches
+from services.evolver.domain.outline import node_notes
 
 _WASTE_SHARE = 1 / 3
 
@@ -56,7 +57,8 @@ def nothing_visited(case: Case) -> Finding:
             "The agent answered without opening a single node or searching once.",
             "Look at the video before answering: search for the options or open the scene in question.",
         )
-    return Finding("nothing_visited", explanation, {"informing_calls": calls})
+    looked = {"opened": node_notes(case, case.opened_nodes), "searches": searches(case)}
+    return Finding("nothing_visited", explanation, {"informing_calls": calls, **looked})
 
 
 RULES = (format_or_budget, nothing_visited)

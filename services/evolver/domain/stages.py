@@ -11,7 +11,7 @@ from typing import Any
 from services.evolver.domain.case import Case
 from services.evolver.domain.diagnosis import Category, Cause, Explanation, Finding
 from services.evolver.domain.errors import AnswerFault
-from services.evolver.domain.outline import node_source, tree_outline, visited_text, was_seen
+from services.evolver.domain.outline import node_notes, node_source, tree_outline, visited_text, was_seen
 from services.evolver.domain.trace import shortened, trace_text
 
 _SOURCE_CHARS = 4000
@@ -64,7 +64,8 @@ def _read_evidence(case: Case, answer: Mapping[str, Any]) -> Finding:
     cause = Cause.LAPSE if answer["skill_directs_there"] else Cause.DEFECT
     reminder = answer["reminder"] if cause is Cause.LAPSE else ""
     explanation = Explanation(Category.MISSED_NODES, cause, answer["why"], reminder) if missed else None
-    return Finding("evidence", explanation, {**_kept(answer), "missed_nodes": missed})
+    details = {**_kept(answer), "missed_nodes": missed, "missed": node_notes(case, missed)}
+    return Finding("evidence", explanation, details)
 
 
 def condensed_steps(case: Case) -> list[tuple[int, str, str]]:

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.questions import Question
 from services.trainer.domain.step_rows import EvolutionRecordRow, StepReport
 from services.trainer.use_cases.gather_report import RunReport
 
+CATEGORIES: Mapping[str, str] = {
+    "format": "the answer was not the letter of an option",
+    "budget": "the steps ran out",
+    "missed_nodes": "the deciding nodes were not looked at",
+    "tool_incomplete": "a tool left out what mattered",
+    "tool_hallucinated": "a tool told what was not there",
+    "skill_not_followed": "the skill was right and was not followed",
+    "skill_misleading": "the skill led astray",
+    "skill_silent": "the skill says nothing of the case",
+    "reasoning": "a mistake in reasoning about what was seen",
+    "undetermined": "no cause found",
+}
+"""The categories of diagnosis in words."""
+
 
 def edit_view(report: RunReport, row: EvolutionRecordRow) -> dict[str, Any]:
-    """What the page shows of one edit."""
-    edits = [each["edit"] for each in json.loads(row.record.edits_json or "[]")]
-    cited = {question for edit in edits for question in edit["cases"]}
+    """What the page shows of one edit: `named` are the wrong answers that it says it mends, `others` those seen too."""
+    outcomes = json.loads(row.record.edits_json or "[]")
+    named = {question for each in outcomes for question in each["edit"]["cases"]}
+    cases = [_case(report, row, case) for case in json.loads(row.record.cases_json or "[]")]
     wins, losses = _deciding_units(report, row)
     return {
         "row": row,
         "gate": next((each.report for each in report.steps if _same(each.epoch, each.step, each.report, row)), None),
-        "wins": wins,
-        "losses": losses,
-        "cases": [_case(report, row, case, cited) for case in json.loads(row.record.cases_json or "[]")],
+        "wins": [(unit, _asked(report, unit)) for unit in wins],
+        "losses": [(unit, _asked(report, unit)) for unit in losses],
+        "named": [case for case in cases if case["question_id"] in named],
+        "others": [case for case in cases if case["question_id"] not in named],
         "diff": diff_lines(row.record.unified_diff),
         "reasons": json.loads(row.record.rejections_json or "[]"),
-        "rationales": [edit["rationale"] for edit in edits],
+        "parts": [_part(each) for each in outcomes],
+    }
+
+
+def _part(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """One edit of a proposal: what became of it, why it was proposed, which questions it answers."""
+    edit = outcome["edit"]
+    return {
+        "status": outcome.get("status", ""),
+        "reason": outcome.get("reason", ""),
+        "rationale": edit["rationale"],
+        "cases": edit["cases"],
     }
 
 
@@ -33,17 +60,34 @@ def diff_lines(diff: str) -> list[tuple[str, str]]:
     return [(_line_kind(line), line) for line in diff.splitlines()]
 
 
-def _case(report: RunReport, row: EvolutionRecordRow, case: dict[str, str], cited: set[str]) -> dict[str, Any]:
+def _case(report: RunReport, row: EvolutionRecordRow, case: dict[str, Any]) -> dict[str, Any]:
     """A diagnosed answer: `given` and `right` are options with their letters, None where the answer isn't known."""
     question = report.questions.get(case["question_id"])
     answer = report.answers.get((row.epoch, row.step, case["question_id"]))
     return {
         **case,
+        "category_in_words": CATEGORIES.get(case["category"], case["category"]),
         "question": question.text if question else "",
+        "options": [] if question is None else [_option(question, letter) for letter in question.letters],
         "given": None if answer is None or question is None else _option(question, answer.prediction),
         "right": None if question is None else _option(question, question.answer),
-        "cited": case["question_id"] in cited,
+        **_looked(case.get("evidence", {})),
     }
+
+
+def _looked(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the agent looked and what it missed; None where the diagnosis did not say."""
+    return {
+        "opened": evidence.get("nothing_visited", {}).get("opened"),
+        "searches": evidence.get("nothing_visited", {}).get("searches"),
+        "missed": evidence.get("evidence", {}).get("missed"),
+        "quote": evidence.get("skill", {}).get("quote", ""),
+    }
+
+
+def _asked(report: RunReport, unit_id: str) -> str:
+    """The questions of a unit, as text."""
+    return " / ".join(each.text for each in report.questions.values() if each.unit_id == unit_id)
 
 
 def _option(question: Question, letter: str) -> str:

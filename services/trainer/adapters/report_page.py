@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 from services.trainer.adapters.page_templates import embedded_figure, page_template, percent
-from services.trainer.adapters.report_edits import diff_lines, edit_view
+from services.trainer.adapters.report_edits import CATEGORIES, diff_lines, edit_view
 from services.trainer.adapters.report_plots import accuracy_by_type, accuracy_curves, evidence_trajectories
 from services.trainer.domain.best import published, reverted
 from services.trainer.use_cases.gather_report import RunReport
+
+_TIERS = ("T2", "T1", "uncertain")
 
 
 def render_report(report: RunReport) -> str:
@@ -26,9 +31,24 @@ def render_report(report: RunReport) -> str:
         skips=[row for row in report.steps if row.report.n_planned == 0],
         accepted=[edit_view(report, row) for row in report.edits if row.record.status == "accepted"],
         refused=[edit_view(report, row) for row in report.edits if row.record.status == "rejected"],
+        diagnoses=_diagnoses(report),
         versions=[(each.version, diff_lines(each.diff)) for each in report.published],
         reverted=reverted(report.metrics),
     )
+
+
+def _diagnoses(report: RunReport) -> list[dict[str, Any]]:
+    """How many wrong answers of the baseline have each category, the most frequent first."""
+    counts = Counter((each.category, each.tier) for each in report.diagnoses)
+    rows = [
+        {
+            "category": category,
+            "words": CATEGORIES.get(category, category),
+            "tiers": {tier: counts[category, tier] for tier in _TIERS},
+        }
+        for category in {name for name, _ in counts}
+    ]
+    return sorted(rows, key=lambda row: (-sum(row["tiers"].values()), row["category"]))
 
 
 def _in_short(report: RunReport) -> dict[str, str | int]:

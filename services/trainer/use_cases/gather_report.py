@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from services.questions import Question
 from services.trainer.domain import run_ids
+from services.trainer.domain.diagnoses import Diagnosis
 from services.trainer.domain.evaluations import DualMetric, HoldoutTable
 from services.trainer.domain.runs import CallSummary, Prediction, Run
 from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidenceRow, StepReportRow
@@ -30,7 +31,7 @@ class RunReport:
     """A run's rows as the store has them.
 
     `questions` holds all questions by id, `answers` those of the rollouts that motivated an edit, by (epoch, step,
-    question id).
+    question id). `diagnoses` are those of the seed's baseline.
     """
 
     run: Run
@@ -44,6 +45,7 @@ class RunReport:
     questions: Mapping[str, Question] = field(default_factory=dict)
     answers: Mapping[tuple[int, int, str], Prediction] = field(default_factory=dict)
     published: tuple[PublishedVersion, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
 
 
 async def gather_report(services: Services, workspace: str, run_id: str) -> RunReport:
@@ -63,6 +65,7 @@ async def gather_report(services: Services, workspace: str, run_id: str) -> RunR
         questions={question.question_id: question for question in questions},
         answers=await _rollout_answers(services, workspace, run_id, edits),
         published=await _published(services, workspace, run_id),
+        diagnoses=tuple(await services.ledger.baseline_diagnoses(workspace, manifest.baseline_run_id)),
     )
 
 

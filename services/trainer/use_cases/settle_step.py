@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from services.skills import text_sha256
 from services.trainer.domain import run_ids
@@ -242,7 +243,8 @@ def _status(proposal: TypeProposal, outcome: GateOutcome | None) -> str:
     return "rejected" if proposal.skip_action == "REJECTED_EDIT" else "skipped"
 
 
-def _cases(proposal: TypeProposal) -> list[dict[str, str]]:
+def _cases(proposal: TypeProposal) -> list[dict[str, Any]]:
+    """The failures that the optimizer was shown; `evidence` is what each diagnosis rests on, by stage."""
     cases = proposal.pack.failures if proposal.pack is not None else ()
     return [
         {
@@ -252,6 +254,7 @@ def _cases(proposal: TypeProposal) -> list[dict[str, str]]:
             "category": case.diagnosis.category,
             "cause": case.diagnosis.cause,
             "why": case.diagnosis.why,
+            "evidence": json.loads(case.diagnosis.evidence_json or "{}"),
         }
         for case in cases
         if case.diagnosis is not None

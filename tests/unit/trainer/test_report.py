@@ -5,6 +5,7 @@ import json
 
 from services.trainer.adapters.report_page import render_report
 from services.trainer.adapters.simulation_page import render_simulation
+from services.trainer.domain.diagnoses import Diagnosis
 from services.trainer.domain.evaluations import HoldoutTable
 from services.trainer.domain.gate_simulation import FlipRates, SimulatedCell, Simulation
 from services.trainer.domain.runs import CallSummary
@@ -40,12 +41,62 @@ async def test_trn_13_accepted_edits_stand_beside_their_cases_and_evidence() -> 
     assert '<span class="added">+GOOD</span>' in page
     case = json.loads(accepted.record.cases_json)[0]
     assert f"<summary>{case['question_id']} · " in page
-    assert "<dt>answered</dt><dd>B. no</dd><dt>right is</dt><dd>A. yes</dd>" in page
+    assert '<dt>answered</dt><dd class="gave">B. no</dd><dt>right is</dt><dd class="gold">A. yes</dd>' in page
     assert case["why"] in page
     gate = next(row.report for row in report.steps if row.report.gate_action == "ACCEPT_CONFIRMED")
     assert gate.stop_reason in page
     assert "optimistic" in page
     assert "honest" in page
+
+
+async def test_trn_13_an_accepted_rule_leads_back_to_the_wrong_answers_that_it_names() -> None:
+    report = await report_of(World())
+    row = next(each for each in report.edits if each.record.status == "accepted")
+    cases = json.loads(row.record.cases_json)
+    opened = ["n7 [2s-3s] A hat.", "n8 [3s-4s] A cook."]
+    evidence = {
+        "nothing_visited": {"informing_calls": 2, "opened": opened, "searches": ["the cook's hat"]},
+        "evidence": {"missed_nodes": ["n9"], "missed": ["n9 [9s-12s] A red hat."], "why": "n9 says it"},
+    }
+    told = [{**case, "category": "missed_nodes", "evidence": evidence} for case in cases]
+    edits = json.loads(row.record.edits_json)
+    edits[0]["edit"]["cases"], edits[0]["edit"]["rationale"] = [cases[0]["question_id"]], "It stopped at the first hit."
+    record = dataclasses.replace(row.record, cases_json=json.dumps(told), edits_json=json.dumps(edits))
+    page = without_script(render_report(dataclasses.replace(report, edits=(dataclasses.replace(row, record=record),))))
+    block = page[page.index("<h2>Accepted edits</h2>") : page.index("<h2>Gates</h2>")]
+    named = block[
+        block.index("Wrong answers that it names") : block.index("Other wrong answers that the optimizer saw")
+    ]
+    steps = [
+        '<span class="added">+GOOD</span>',
+        f'It stopped at the first hit. <span class="soft">Named cases: {cases[0]["question_id"]}.</span>',
+        "ACCEPT_CONFIRMED: ",
+        f"<details open><summary>{cases[0]['question_id']} · ",
+        "<dt>options</dt><dd>A. yes<br>B. no</dd>",
+        '<dd class="gave">B. no</dd><dt>right is</dt><dd class="gold">A. yes</dd>',
+        "<dt>searched for</dt><dd>“the cook&#39;s hat”</dd>",
+        '<dt>opened</dt><dd class="units">n7 [2s-3s] A hat.<br>n8 [3s-4s] A cook.</dd>',
+        '<dt>missed</dt><dd class="units">n9 [9s-12s] A red hat.</dd>',
+        "missed_nodes (the deciding nodes were not looked at)",
+        cases[0]["why"],
+    ]
+    places = [block.index(step) for step in steps]
+    assert places == sorted(places)
+    assert named.count("<summary>") == 1
+
+
+async def test_trn_13_the_baselines_diagnoses_are_counted_by_category_and_tier() -> None:
+    report = await report_of(World())
+    made = [("missed_nodes", "T2"), ("missed_nodes", "T2"), ("reasoning", "T1")]
+    diagnoses = tuple(
+        Diagnosis("baseline", f"q{n}", "f", tier, category, "defect", False, "why")
+        for n, (category, tier) in enumerate(made)
+    )
+    page = without_script(render_report(dataclasses.replace(report, diagnoses=diagnoses)))
+    first = page.index("<td>missed_nodes</td><td>the deciding nodes were not looked at</td>")
+    assert '<td class="n">2</td><td class="n">0</td><td class="n">0</td>' in page[first:]
+    assert first < page.index("<td>reasoning</td>")
+    assert "not diagnosed" in render_report(dataclasses.replace(report, diagnoses=()))
 
 
 async def test_trn_13_the_page_is_readable_in_dark_and_light() -> None:
@@ -89,7 +140,9 @@ async def test_trn_13_the_units_that_decided_on_an_edit_stand_beside_it() -> Non
     gate = next(row.report for row in report.steps if row.report.gate_action == "ACCEPT_CONFIRMED")
     assert len(wins) == gate.w
     assert f"Units that decided: {gate.w} won, {gate.l} lost" in page
-    assert f'<dt>right only with the edit</dt><dd class="units">{", ".join(wins)}</dd>' in page
+    texts = {question.unit_id: question.text for question in report.questions.values()}
+    listed = "".join(f'<li><span class="soft">{unit}</span> {texts[unit]}</li>' for unit in wins)
+    assert f"<p>Right only with the edit:</p><ul>{listed}</ul>" in page
 
 
 async def test_trn_13_the_page_opens_with_what_came_of_the_run() -> None:
