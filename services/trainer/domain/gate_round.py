@@ -71,7 +71,10 @@ class GateRound:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A decision with all that it rests on; `decision` such as accept_confirmed."""
+    """A decision with all that it rests on; `decision` such as accept_confirmed.
+
+    The last four are the candidate's own parse errors, which an accept had to survive.
+    """
 
     decision: str
     reason: str
@@ -83,6 +86,10 @@ class Verdict:
     n_remaining: int
     parameters: VerdictParameters
     rule_version: str
+    pessimistic_losses: int = 0
+    cand_parse_errors: int = 0
+    cand_questions: int = 0
+    max_parse_error_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ async def decided(house: House) -> dict[str, Any]:
             (v.version, v.parent, v.source, v.trigger_run, v.description, v.texts) for v in await versions(house)
         ],
         "gates": [(r.epoch, r.step, r.report.task_type, r.report.gate_action, r.report.accepted_version) for r in rows],
+        "verdicts": {r.report.task_type: json.loads(r.report.verdict_json) for r in rows if r.report.verdict_json},
         "records": [(r.epoch, r.step, r.record) for r in records],
         "metrics": [(m.epoch, m.version_kind, m.hard) for m in await ledger.dual_metrics(WORKSPACE, RUN)],
         "state": await state(house),
@@ -79,6 +80,8 @@ def test_gat_13_a_provisional_accept_is_rolled_back_confirmed_or_kept_by_its_lat
     result, all_versions = trained.decided, trained.versions
     gates = {(epoch, kind): (action, name) for epoch, _, kind, action, name in result["gates"]}
     assert [gates[0, kind] for kind in PLAN] == [("ACCEPT_PROVISIONAL", f"v{number}") for number in (2, 3, 4, 5)]
+    parsed = result["verdicts"]["Harmful"]
+    assert (parsed["cand_parse_errors"], parsed["cand_questions"], parsed["max_parse_error_share"]) == (0, 5, 0.1)
     assert [note for note in trained.notes if note.startswith("probation")][:3] == [
         "probation of Harmful: roll_back, W=0 L=7 after 9 units: E=16 against it reaches e_rollback",
         "probation of Harmless: kept, W=3 L=3 after 12 units: 12 units without either bar",
