@@ -8,7 +8,7 @@ state after a set of results is a function of that set alone: arrival order cann
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from services.gate.domain.errors import AllUnitsExcluded
 from services.gate.domain.evidence import Evidence
@@ -18,10 +18,14 @@ from services.gate.domain.stability import DEFAULT_MAX_SHARE, Stability
 from services.gate.domain.unit_result import NO_QUESTIONS, Arm, ArmResult, ParseCount
 from services.gate.domain.verdict import Decision, ExitRule, GateParameters, Verdict, make_verdict
 
+_PARSED, _UNPARSABLE = ParseCount(0, 1), ParseCount(1, 1)
 
-@dataclass(frozen=True, slots=True)
-class EvidenceRow:
-    """One unit of the consumed prefix, with the counters after it; an excluded unit leaves them unchanged."""
+
+class EvidenceRow(NamedTuple):
+    """One unit of the consumed prefix, with the counters after it; an excluded unit leaves them unchanged.
+
+    A named tuple: a long ladder makes one a unit, and a frozen dataclass takes more than twice as long to make.
+    """
 
     rank: int
     unit_id: str
@@ -63,7 +67,8 @@ class Prefix:
         self._decision = Decision.CONTINUE
         self._rows: list[EvidenceRow] = []
         self._excluded = 0
-        self._stability = Stability(max_share=max_parse_error_share)
+        self._hidden_losses = self._parse_errors = self._cand_questions = 0
+        self._max_parse_error_share = max_parse_error_share
 
     @property
     def position(self) -> int:
@@ -104,7 +109,7 @@ class Prefix:
             flips.losses,
             self.n_used,
             remaining,
-            self._stability,
+            self._stability(),
             self._rule.parameters,
         )
 
@@ -126,7 +131,7 @@ class Prefix:
             raise ValueError(f"unit {unit_id!r}, arm {arm}: already {known}, now {result}")
         results[rank] = result
         if arm is Arm.CAND:
-            self._parse_counts[rank] = parse_count or ParseCount(int(result is ArmResult.UNPARSABLE), 1)
+            self._parse_counts[rank] = parse_count or (_UNPARSABLE if result is ArmResult.UNPARSABLE else _PARSED)
         first_new = len(self._rows)
         if rank != first_new:
             return ()
@@ -145,7 +150,9 @@ class Prefix:
 
     def _count(self, rank: int, base: ArmResult, cand: ArmResult) -> None:
         flips = self._evidence
-        self._stability = self._with(rank, hidden_loss(base, cand))
+        self._hidden_losses += hidden_loss(base, cand)
+        self._parse_errors += self._parse_counts[rank].errors
+        self._cand_questions += self._parse_counts[rank].questions
         if base.is_infra or cand.is_infra:
             self._excluded += 1
         elif base is not cand:
@@ -162,12 +169,13 @@ class Prefix:
     def _exit(self) -> Decision:
         flips, remaining = self._evidence, len(self.unit_ids) - len(self._rows)
         decision = self._rule.decide(flips.log_e, flips.wins, flips.losses, self.n_used, remaining)
-        return reread(decision, self._rule, flips.wins, flips.losses, self._stability)
+        if decision.accepts:
+            return reread(decision, self._rule, flips.wins, flips.losses, self._stability())
+        return decision
 
-    def _with(self, rank: int, hidden: bool) -> Stability:
-        so_far = self._stability
-        losses, cand = so_far.pessimistic_losses + hidden, so_far.cand + self._parse_counts[rank]
-        return replace(so_far, pessimistic_losses=losses, cand=cand)
+    def _stability(self) -> Stability:
+        cand = ParseCount(self._parse_errors, self._cand_questions)
+        return Stability(self._hidden_losses, cand, self._max_parse_error_share)
 
     def _all_unparsable_by_candidate(self) -> bool:
         """Whether the whole ladder is missing and only the candidate is to blame: its base has results throughout."""
