@@ -49,10 +49,6 @@ class ParseCount:
     errors: int
     questions: int
 
-    def __add__(self, other: ParseCount) -> ParseCount:
-        """The sum."""
-        return ParseCount(self.errors + other.errors, self.questions + other.questions)
-
 
 NO_QUESTIONS = ParseCount(0, 0)
 
