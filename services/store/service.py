@@ -37,6 +37,7 @@ from services.store.use_cases.pools import FrozenPools
 from services.store.use_cases.ports import Backups, Clock, Folder, Ledger, LedgerFolders
 from services.store.use_cases.runs import Runs
 from services.store.use_cases.seeds import Seeds
+from services.store.use_cases.standing_answers import LedgerAnswers
 from services.store.use_cases.training_records import TrainingRecords
 from services.store.use_cases.versions import Versions
 from services.store.use_cases.workspaces import Workspaces
@@ -65,7 +66,7 @@ class Ports:
 def service_parts(ports: Ports, projection: ManifestProjection, close: Callable[[], Awaitable[None]]) -> ServiceParts:
     """Return the store's servicers on these ports, ready to be served."""
     workspaces = NamedWorkspaces(ports.workspaces)
-    library = Library(ports.library)
+    library = Library(ports.library, LedgerAnswers(ports.workspaces, ports.seeds))
     seeds = Seeds(ports.seeds, workspaces, ports.clock)
     does = WorkspaceUseCases(
         workspaces=Workspaces(workspaces, seeds, library, projection, ports.clock),

@@ -22,6 +22,7 @@ from services.store.domain.frames import require_jpeg
 from services.store.domain.names import component, lower_component
 from services.store.use_cases.paging import Page, PageRequest, indexed_page, name_page
 from services.store.use_cases.ports import Folder
+from services.store.use_cases.standing_answers import StandingAnswers
 from services.video_tree import TreeFault, parse_tree
 
 MAX_FRAMES_A_CALL = 16
@@ -65,8 +66,9 @@ class Frame:
 class Library:
     """Question sets and videos; what was read is kept, since nobody else writes the files."""
 
-    def __init__(self, files: Folder) -> None:
+    def __init__(self, files: Folder, answers: StandingAnswers) -> None:
         self._files = files
+        self._answers = answers
         self._datasets: OrderedDict[str, Dataset] = OrderedDict()
         self._trees: dict[str, tuple[str, int]] = {}
         self._writing = asyncio.Lock()
@@ -74,7 +76,8 @@ class Library:
     async def import_questions(self, dataset: str, questions: Sequence[Question], *, force: bool) -> Dataset:
         """Write a whole question set, all or nothing; the same content again is a no-op.
 
-        Raises InvalidRequest naming the first faulty question, AlreadyExists for other content without force.
+        Raises InvalidRequest naming the first faulty question, AlreadyExists for other content without force, and
+        PreconditionFailed where answers are kept to a question that would change or vanish.
         """
         lower_component(dataset, "dataset")
         checked = await asyncio.to_thread(_checked, questions)
@@ -85,6 +88,10 @@ class Library:
             raise InvalidRequest("a question set needs at least one question", field="questions")
         content = await asyncio.to_thread(render_question_lines, checked.questions)
         async with self._writing:
+            if force and await self.has_dataset(dataset):
+                await self._answers.require_none_to_questions(
+                    dataset, _changed((await self.dataset(dataset)).questions, checked.questions)
+                )
             await asyncio.to_thread(self._replace, f"{_QUESTIONS}/{dataset}{_SUFFIX}", content, dataset, force)
             return self._keep(Dataset(dataset, checked.questions, sha256_hex(content)))
 
@@ -127,11 +134,18 @@ class Library:
         return [by_id[each] for each in question_ids]
 
     async def put_video(self, video_id: str, tree_json: bytes, *, force: bool) -> Video:
-        """Write a video's tree; identical content is a no-op. Raises InvalidRequest, AlreadyExists without force."""
+        """Write a video's tree; identical content is a no-op.
+
+        Raises InvalidRequest, AlreadyExists without force, and PreconditionFailed where answers about the video are
+        kept.
+        """
         component(video_id, "video_id")
         await asyncio.to_thread(_checked_node_count, video_id, tree_json)
+        path = f"{_VIDEOS}/{video_id}/{TREE_FILE}"
         async with self._writing:
-            await asyncio.to_thread(self._replace, f"{_VIDEOS}/{video_id}/{TREE_FILE}", tree_json, video_id, force)
+            if force and await asyncio.to_thread(self._files.read, path) not in (None, tree_json):
+                await self._answers.require_none_about_video(video_id)
+            await asyncio.to_thread(self._replace, path, tree_json, video_id, force)
             self._trees.pop(video_id, None)
         return await self._video(video_id)
 
@@ -209,6 +223,12 @@ def _checked(questions: Sequence[Question]) -> ParsedQuestions:
     return check_records(
         PlacedRecord(f"questions[{at}]", question_to_record(each)) for at, each in enumerate(questions)
     )
+
+
+def _changed(old: Sequence[Question], new: Sequence[Question]) -> list[str]:
+    """The ids whose question is another one in `new`, or is missing there."""
+    now = {question.question_id: question for question in new}
+    return [question.question_id for question in old if now.get(question.question_id) != question]
 
 
 def _frame_path(video_id: str, name: str) -> str:

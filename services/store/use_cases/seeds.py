@@ -102,7 +102,7 @@ class Seeds:
     async def page(self, request: PageRequest) -> Page[Seed]:
         """Return seeds in ascending order of name."""
         names = name_page("seeds", await self._seeds.names(), request)
-        return Page([await _described(await self._seeds.open(name)) for name in names.items], names.next_token)
+        return Page([await seed_of(await self._seeds.open(name)) for name in names.items], names.next_token)
 
     async def open(self, name: str) -> LedgerFolder:
         """Return a seed's folder and database; raises NotFound."""
@@ -110,7 +110,7 @@ class Seeds:
 
     async def copy_into(self, seed: LedgerFolder, draft: LedgerFolder) -> Seed:
         """Copy all of a seed into a new workspace: baseline, diagnosis, pools, v1 skills and prompts."""
-        found = await _described(seed)
+        found = await seed_of(seed)
         texts = {kind: await _texts(seed, kind, "v1") for kind in KINDS}
         await draft.ledger.write(lambda transaction: _publish_first(transaction, draft, texts, self._clock()))
         await _copy_baseline(seed.ledger, draft.ledger, found.baseline_run_id)
@@ -149,7 +149,8 @@ async def _texts(folder: LedgerFolder, kind: str, version: str) -> dict[str, str
     return await asyncio.to_thread(version_texts, folder.files, row)
 
 
-async def _described(seed: LedgerFolder) -> Seed:
+async def seed_of(seed: LedgerFolder) -> Seed:
+    """What the seed in this folder says about itself; raises PreconditionFailed if it says nothing."""
     content = await asyncio.to_thread(seed.files.read, SEED_FILE)
     if content is None:
         raise PreconditionFailed(f"seed {seed.name!r} has no {SEED_FILE}; make it again")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from grpc import StatusCode
 from videotree.store.v1 import library_service_pb2 as pb
-from videotree.store.v1 import video_pb2
+from videotree.store.v1 import video_pb2, workspace_service_pb2
 
-from tests.builders.store_requests import question, refused, tree
+from tests.builders.store_requests import WORKSPACE, append, make_workspace, prediction, question, refused, tree
 from tests.fakes.store_client import StoreClient
 
 
@@ -181,3 +181,56 @@ async def test_videos_are_listed_by_id_whatever_their_case(client: StoreClient) 
         await client.library.PutVideo(pb.PutVideoRequest(video_id=video_id, tree_json=tree(video_id)))
     answer = await client.library.ListVideos(pb.ListVideosRequest())
     assert [each.video_id for each in answer.videos] == ["-a", "B", "_a", "b"]
+
+
+async def test_a_question_that_was_answered_never_changes_nor_vanishes_also_by_force(client: StoreClient) -> None:
+    await make_workspace(client)  # its question set is `sample`, with q0, q1 and q2
+    await append(client, prediction("base", "q1"))
+    for replaced in ([question(0), question(1, text="Another text?"), question(2)], [question(0), question(2)]):
+        with refused(StatusCode.FAILED_PRECONDITION) as answer:
+            await _import(client, *replaced, force=True)
+        assert "workspace 'trial' holds answers to questions of 'sample'" in answer.message
+        assert "(q1)" in answer.message
+    held = (await client.library.ListQuestions(pb.ListQuestionsRequest(dataset="sample"))).questions
+    assert [each.text for each in held] == [question(n).text for n in range(3)]
+    # Nobody answered q2, and what is new spoils nothing.
+    await _import(client, question(0), question(1), question(2, text="Another text?"), question(7), force=True)
+    other = pb.ImportQuestionsRequest(dataset="other", questions=[question(1)])
+    await client.library.ImportQuestions(other)
+    await client.library.ImportQuestions(
+        pb.ImportQuestionsRequest(dataset="other", questions=[question(1, text="Of another set")], force=True)
+    )
+
+
+async def test_a_seeds_baseline_holds_its_questions_too(client: StoreClient) -> None:
+    await make_workspace(client)
+    await append(client, prediction("base", "q0"))
+    await client.workspaces.InitSeed(
+        workspace_service_pb2.InitSeedRequest(
+            name="start", source_workspace=WORKSPACE, source_run_id="base", skills_version="v1", prompts_version="v1"
+        )
+    )
+    await client.library.ImportQuestions(pb.ImportQuestionsRequest(dataset="other", questions=[question(0)]))
+    initial = workspace_service_pb2.InitialContent(dataset="other", skills={"a.md": "a"}, prompts={"p.md": "p"})
+    await client.workspaces.CreateWorkspace(
+        workspace_service_pb2.CreateWorkspaceRequest(name=WORKSPACE, initial=initial, force=True)
+    )
+    with refused(StatusCode.FAILED_PRECONDITION) as answer:
+        await _import(client, question(5), force=True)
+    assert "seed 'start' holds answers to questions of 'sample'" in answer.message
+
+
+async def test_the_tree_of_a_video_that_was_answered_about_never_changes(client: StoreClient) -> None:
+    for video_id in ("v1", "v2"):
+        await client.library.PutVideo(pb.PutVideoRequest(video_id=video_id, tree_json=tree(video_id)))
+    await make_workspace(client)
+    await append(client, prediction("base", "q1", video_id="v1"))
+    other = tree("v1", "A cat sleeps.")
+    with refused(StatusCode.FAILED_PRECONDITION) as answer:
+        await client.library.PutVideo(pb.PutVideoRequest(video_id="v1", tree_json=other, force=True))
+    assert "workspace 'trial' holds answers about video 'v1'" in answer.message
+    assert (await client.library.GetVideoTree(pb.GetVideoTreeRequest(video_id="v1"))).tree_json == tree("v1")
+    await client.library.PutVideo(pb.PutVideoRequest(video_id="v1", tree_json=tree("v1"), force=True))
+    changed = tree("v2", "A cat sleeps.")
+    await client.library.PutVideo(pb.PutVideoRequest(video_id="v2", tree_json=changed, force=True))
+    assert (await client.library.GetVideoTree(pb.GetVideoTreeRequest(video_id="v2"))).tree_json == changed

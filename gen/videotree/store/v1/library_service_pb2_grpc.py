@@ -88,7 +88,8 @@ class LibraryServiceServicer:
 
     def ImportQuestions(self, request, context):
         """Writes a whole question set, all or nothing.
-        Codes: INVALID_ARGUMENT (a faulty question, by field), ALREADY_EXISTS (another content under this name without force).
+        Codes: INVALID_ARGUMENT (a faulty question, by field), ALREADY_EXISTS (another content under this name without force),
+        FAILED_PRECONDITION (a workspace or seed holds answers to a question that would change or vanish, also with force).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -117,7 +118,8 @@ class LibraryServiceServicer:
 
     def PutVideo(self, request, context):
         """Writes a video's tree; atomic per video; identical content is a no-op.
-        Codes: INVALID_ARGUMENT, ALREADY_EXISTS (another tree without force).
+        Codes: INVALID_ARGUMENT, ALREADY_EXISTS (another tree without force), FAILED_PRECONDITION (a workspace or seed holds
+        answers about this video on its present tree, also with force).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -18,7 +18,8 @@ class LibraryServiceStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     ImportQuestions: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ImportQuestionsRequest, _library_service_pb2.ImportQuestionsResponse]
     """Writes a whole question set, all or nothing.
-    Codes: INVALID_ARGUMENT (a faulty question, by field), ALREADY_EXISTS (another content under this name without force).
+    Codes: INVALID_ARGUMENT (a faulty question, by field), ALREADY_EXISTS (another content under this name without force),
+    FAILED_PRECONDITION (a workspace or seed holds answers to a question that would change or vanish, also with force).
     """
     ListDatasets: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListDatasetsRequest, _library_service_pb2.ListDatasetsResponse]
     """Lists the question sets by name. Codes: INVALID_ARGUMENT (page token)."""
@@ -28,7 +29,8 @@ class LibraryServiceStub:
     """Returns the questions asked for, in the order asked. Codes: NOT_FOUND (names up to five missing ids)."""
     PutVideo: _aio.UnaryUnaryMultiCallable[_library_service_pb2.PutVideoRequest, _library_service_pb2.PutVideoResponse]
     """Writes a video's tree; atomic per video; identical content is a no-op.
-    Codes: INVALID_ARGUMENT, ALREADY_EXISTS (another tree without force).
+    Codes: INVALID_ARGUMENT, ALREADY_EXISTS (another tree without force), FAILED_PRECONDITION (a workspace or seed holds
+    answers about this video on its present tree, also with force).
     """
     PutFrames: _aio.UnaryUnaryMultiCallable[_library_service_pb2.PutFramesRequest, _library_service_pb2.PutFramesResponse]
     """Adds frames to a video, all or none; those of the same names are replaced. Codes: NOT_FOUND, INVALID_ARGUMENT (names the frame)."""
@@ -49,7 +51,8 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_library_service_pb2.ImportQuestionsRequest, _abc.Awaitable[_library_service_pb2.ImportQuestionsResponse]],
     ) -> _abc.Awaitable[_library_service_pb2.ImportQuestionsResponse]:
         """Writes a whole question set, all or nothing.
-        Codes: INVALID_ARGUMENT (a faulty question, by field), ALREADY_EXISTS (another content under this name without force).
+        Codes: INVALID_ARGUMENT (a faulty question, by field), ALREADY_EXISTS (another content under this name without force),
+        FAILED_PRECONDITION (a workspace or seed holds answers to a question that would change or vanish, also with force).
         """
 
     @_abc_1.abstractmethod
@@ -83,7 +86,8 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_library_service_pb2.PutVideoRequest, _abc.Awaitable[_library_service_pb2.PutVideoResponse]],
     ) -> _abc.Awaitable[_library_service_pb2.PutVideoResponse]:
         """Writes a video's tree; atomic per video; identical content is a no-op.
-        Codes: INVALID_ARGUMENT, ALREADY_EXISTS (another tree without force).
+        Codes: INVALID_ARGUMENT, ALREADY_EXISTS (another tree without force), FAILED_PRECONDITION (a workspace or seed holds
+        answers about this video on its present tree, also with force).
         """
 
     @_abc_1.abstractmethod
