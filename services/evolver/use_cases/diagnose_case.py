@@ -35,7 +35,7 @@ class DiagnoseCase:
             case.question.unit_id,
             case.question.task_type,
             fingerprint,
-            explanation or degraded_explanation(_NO_CAUSE),
+            explanation or degraded_explanation(_no_cause(findings)),
             degraded,
             tuple(findings),
             question_metrics(case),
@@ -71,6 +71,12 @@ class DiagnoseCase:
 
 class _NoJudgement(Exception):
     """The judge gave nothing that can be relied on."""
+
+
+def _no_cause(findings: Sequence[Finding]) -> str:
+    """Say that nothing explains the answer, and what the last stage that gave a reason said."""
+    reasons = [f"{each.stage}: {each.details['why']}" for each in findings if each.details.get("why")]
+    return "; ".join([_NO_CAUSE, *reasons[-1:]])
 
 
 def _listed(faults: Sequence[str]) -> str:

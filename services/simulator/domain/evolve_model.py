@@ -10,15 +10,16 @@ from typing import Any
 from services.simulator.domain.advice import advised, advising_sentence, misleading
 from services.simulator.domain.conversation import tag
 from services.simulator.domain.draws import Draws
+from services.simulator.domain.failures import Failure, answered_by, pattern_of, read_failures
 from services.simulator.domain.skill_places import free_body, list_items
 from services.simulator.domain.task import Task, cut_off, read_task
 from services.simulator.domain.words import Lexicon
 from services.simulator.domain.world import PROMPT_TYPE, Proposal, World
 from services.skills import section_spans
 
-_CASE = re.compile(r'<case\b[^>]*?\b(?:id|question_id)="([^"]+)"')
 _NUMBERED = re.compile(r'<edit n="(\d+)">(.*?)</edit>', re.DOTALL)
 _SECOND_EDIT = 0.25
+_MOST_CASES = 3
 _BAD_FORMS = ("unknown_target", "marker", "cut_off", "no_cases", "unknown_operation")
 _QUALITY_ORDER = {"helpful": 0, "neutral": 1, "harmful": 2}
 
@@ -52,59 +53,78 @@ def _deformed(answer: dict[str, Any], form: str) -> dict[str, Any]:
     return {**answer, "edits": [first, *edits[1:]]}
 
 
-def _write_edits(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
-    skill, cases = tag("skill", task.text), _cases(task)
-    texts = _texts(task, skill, world, draws) if cases else []
+def _write_edits(task: Task, world: World, lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+    skill, failures = tag("skill", task.text), read_failures(tag("failures", task.text))
+    wanted = _proposals(task, skill, world, draws) if failures else []
     budget = _number(tag("budget", task.text), 1)
-    edits = [_edit(skill, text, cases, draws, index) for index, text in enumerate(texts[:budget])]
+    edits = [_edit(skill, one, failures, lexicon, draws, index) for index, one in enumerate(wanted[:budget])]
     misled = _line_with(skill, advising_sentence(skill, misleading(world.advice), world.advice))
-    if misled and cases and draws.happens("mend", world.evolve.mixture.get("helpful", 0.0)):
-        edits = [_record("delete", misled, "", "This instruction leads astray.", cases)]
+    if misled and failures and draws.happens("mend", world.evolve.mixture.get("helpful", 0.0)):
+        edits = [_record("delete", misled, "", "This instruction leads astray.", failures)]
     return {"suggestions": [], "edits": edits}
 
 
-def _texts(task: Task, skill: str, world: World, draws: Draws) -> list[str]:
+def _proposals(task: Task, skill: str, world: World, draws: Draws) -> list[Proposal]:
     """The advice to write: the first by the world's mixture, now and then a neutral sentence besides."""
-    found: list[str] = []
+    found: list[Proposal] = []
     wanted = [draws.weighted("quality", world.evolve.mixture)]
     if draws.happens("second", _SECOND_EDIT):
         wanted.append("neutral")
     for index, quality in enumerate(wanted):
-        stock = [one for one in _stock(task, skill, world, quality) if one.text not in found]
+        stock = [one for one in _stock(task, skill, world, quality) if one not in found]
         if stock:
-            found.append(draws.choice(f"text/{index}", stock).text)
+            found.append(draws.choice(f"text/{index}", stock))
     return found
 
 
 def _stock(task: Task, skill: str, world: World, quality: str) -> list[Proposal]:
-    """The proposals of one quality that suit the type, say something new, and were not refused before."""
+    """The proposals of one quality that suit the type and a diagnosis, say something new, and were not refused."""
     task_type = tag("task_type", task.text).strip() or PROMPT_TYPE
     refused = tag("rejected", task.text)
     known = advised(skill, world.advice)
+    failures = read_failures(tag("failures", task.text))
 
     def is_new(proposal: Proposal) -> bool:
         adds = advised(proposal.text, world.advice)
         return proposal.text not in skill and proposal.text not in refused and (not adds or not adds <= known)
 
     suiting = [one for one in world.evolve.proposals if not one.task_types or task_type in one.task_types]
-    return [one for one in suiting if one.quality == quality and is_new(one)]
+    fitting = [one for one in suiting if not failures or answered_by(one.answers, failures)]
+    return [one for one in fitting if one.quality == quality and is_new(one)]
 
 
-def _edit(skill: str, text: str, cases: list[str], draws: Draws, index: int) -> dict[str, Any]:
+def _edit(
+    skill: str, proposal: Proposal, failures: Sequence[Failure], lexicon: Lexicon, draws: Draws, index: int
+) -> dict[str, Any]:
+    text, why, answered = proposal.text, _rationale(proposal, failures), answered_by(proposal.answers, failures)
     items = list_items(skill)
     bullets = [line for line in items if line.startswith("- ")]
     way = draws.weighted(f"way/{index}", {"insert_after": 0.6, "replace": 0.25, "append": 0.15})
-    why = "Several failures have this in common."
     if way == "insert_after" and bullets:
-        return _record("insert_after", bullets[-1], f"- {text}", why, cases)
+        return _record("insert_after", bullets[-1], f"- {text}", why, answered)
     if way == "replace" and items:
-        line = draws.choice(f"line/{index}", items)
-        return _record("replace", line, f"{line} {text}", why, cases)
-    return _record("append", "", f"- {text}", why, cases)
+        line = _closest(draws.shuffled(f"line/{index}", items), text, lexicon)
+        return _record("replace", line, f"{line} {text}", why, answered)
+    return _record("append", "", f"- {text}", why, answered)
 
 
-def _record(op: str, target: str, content: str, rationale: str, cases: list[str]) -> dict[str, Any]:
-    return {"op": op, "target": target, "content": content, "rationale": rationale, "cases": cases[:3]}
+def _closest(lines: Sequence[str], text: str, lexicon: Lexicon) -> str:
+    """The line that shares most words with the text, so that what is said of one thing stands together."""
+    wanted = lexicon.stems(text)
+    return max(lines, key=lambda line: len(wanted & lexicon.stems(line)))
+
+
+def _rationale(proposal: Proposal, failures: Sequence[Failure]) -> str:
+    """The pattern, counted over the failures shown, and what will be done otherwise."""
+    if not proposal.answers:
+        return f"Several failures have this in common. {proposal.why}".strip()
+    answered = answered_by(proposal.answers, failures)
+    return f"{pattern_of(answered, len(failures))} {proposal.why}".strip()
+
+
+def _record(op: str, target: str, content: str, rationale: str, failures: Sequence[Failure]) -> dict[str, Any]:
+    cases = [failure.question_id for failure in failures[:_MOST_CASES]]
+    return {"op": op, "target": target, "content": content, "rationale": rationale, "cases": cases}
 
 
 def _line_with(skill: str, sentence: str) -> str:
@@ -114,25 +134,22 @@ def _line_with(skill: str, sentence: str) -> str:
     )
 
 
-def _cases(task: Task) -> list[str]:
-    return list(dict.fromkeys(_CASE.findall(tag("failures", task.text))))
-
-
 def _number(text: str, default: int) -> int:
     found = re.search(r"\d+", text)
     return int(found[0]) if found else default
 
 
 def _rewrite(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
-    skill, cases = tag("skill", task.text), _cases(task)
-    texts = _texts(task, skill, world, draws) if cases else []
+    skill, failures = tag("skill", task.text), read_failures(tag("failures", task.text))
+    wanted = _proposals(task, skill, world, draws) if failures else []
     body = free_body(skill).strip()
-    added = "\n".join(f"- {text}" for text in texts)
+    added = "\n".join(f"- {one.text}" for one in wanted)
+    answered = answered_by(wanted[0].answers, failures) if wanted else ()
     return {
         "suggestions": [],
-        "body": f"{body}\n{added}\n" if texts else "",
-        "rationale": "Adds what several failures have in common.",
-        "cases": cases[:3] or ["none"],
+        "body": f"{body}\n{added}\n" if wanted else "",
+        "rationale": _rationale(wanted[0], failures) if wanted else "Nothing is likely to help.",
+        "cases": [failure.question_id for failure in answered[:_MOST_CASES]] or ["none"],
     }
 
 
@@ -147,14 +164,15 @@ def _write_tool_edits(task: Task, world: World, _lexicon: Lexicon, draws: Draws)
 
 
 def _prompt_edits(task: Task, world: World, draws: Draws, quality: str) -> dict[str, Any]:
-    prompt, cases = tag("prompt", task.text), _cases(task)
+    prompt, failures = tag("prompt", task.text), read_failures(tag("failures", task.text))
     headings = tuple(tag("frozen", task.text).splitlines())
     frozen = "\n".join(span.of(prompt) for _, span in section_spans(prompt, headings))
     items, stock = list_items(prompt, frozen), _stock(task, prompt, world, quality)
-    if not (items and cases and stock):
+    if not (items and failures and stock):
         return {"suggestions": [], "edits": []}
     line, text = items[-1], draws.choice("text/0", stock).text
-    return {"suggestions": [], "edits": [_record("replace", line, f"{line} {text}", "It concerns all types.", cases)]}
+    edit = _record("replace", line, f"{line} {text}", "It concerns all types.", failures)
+    return {"suggestions": [], "edits": [edit]}
 
 
 def _rank(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
@@ -186,7 +204,7 @@ def _momentum(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict
         return {"momentum": []}
     room = _number(tag("max_chars", task.text), 2000)
     lines: list[str] = []
-    for text in _texts(task, tag("skill", task.text), world, draws):
+    for text in [one.text for one in _proposals(task, tag("skill", task.text), world, draws)]:
         if len(text) <= min(400, room):
             lines.append(text)
             room -= len(text) + 3

@@ -23,6 +23,8 @@ from services.simulator.domain.world import World
 _VERDICTS = ("not_followed", "misleading", "silent", "sound")
 _LETTER = re.compile(r"^\(?[A-Z][.)]\s*")
 _CONDENSED = re.compile(r'<step n="(\d+)">\s*<source>(.*?)</source>\s*<output>(.*?)</output>', re.DOTALL)
+_OUTPUT = re.compile(r"<output>(.*?)</output>", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+|\s*\[\.\.\. cut \.\.\.\]\s*")
 _TELLING = 0.8
 
 
@@ -42,21 +44,40 @@ def _judge_evidence(task: Task, world: World, lexicon: Lexicon, draws: Draws) ->
     nodes = _telling_nodes(task, lexicon)
     directs = bool(nodes) and _covers(skill, question, world) == draws.happens("true", world.judge.accuracy)
     sentence = advising_sentence(skill, frozenset(needed(question, world.needs)), world.advice)
-    why = f"{nodes[0]} says what tells the answers apart." if nodes else "No single node tells the answers apart."
     return {
         "needed_nodes": nodes,
         "skill_directs_there": directs,
-        "why": why,
+        "why": _why_evidence(task, nodes, lexicon),
         "reminder": _reminder(sentence) if directs else "",
     }
 
 
+def _why_evidence(task: Task, nodes: list[str], lexicon: Lexicon) -> str:
+    """What the telling node says, and whether it was opened."""
+    if not nodes:
+        return "No single node tells the answers apart."
+    visited = [line.removeprefix("- ") for line in tag("visited", task.text).splitlines() if line.startswith("- ")]
+    text = dict(outline_nodes(tag("tree", task.text)))[nodes[0]]
+    wanted = _telling_stems(task, lexicon)
+    sentence = max(_SENTENCE.split(text), key=lambda one: coverage(wanted, lexicon.stems(one)))
+    went = f"was opened among {len(visited)}" if nodes[0] in visited else f"was not opened; opened: {_listed(visited)}"
+    return f'{nodes[0]} says what tells the answers apart: "{sentence[:240]}" It {went}.'
+
+
+def _listed(visited: list[str]) -> str:
+    return ", ".join(visited[:6]) + (f" and {len(visited) - 6} more" if len(visited) > 6 else "") or "none"
+
+
+def _telling_stems(task: Task, lexicon: Lexicon) -> frozenset[str]:
+    """What only the right answer says: its stems without those of the answer given and of the question."""
+    gold, given = (lexicon.stems(_LETTER.sub("", tag(name, task.text))) for name in ("gold_answer", "prediction"))
+    return gold - given - lexicon.stems(tag("question", task.text))
+
+
 def _telling_nodes(task: Task, lexicon: Lexicon) -> list[str]:
     """The node whose text says what only the right answer says, the one closest to the question; none if none does."""
-    gold = lexicon.stems(_LETTER.sub("", tag("gold_answer", task.text)))
-    given = lexicon.stems(_LETTER.sub("", tag("prediction", task.text)))
     subject = lexicon.stems(tag("question", task.text))
-    wanted = gold - given - subject
+    wanted = _telling_stems(task, lexicon)
     if not wanted:
         return []
     scored = [
@@ -89,9 +110,9 @@ def _judge_tool_output(task: Task, _world: World, lexicon: Lexicon, _draws: Draw
     return {"steps": steps, "cause_step": cause, "why": why, "reminder": reminder}
 
 
-def _judge_skill(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
+def _judge_skill(task: Task, world: World, lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
     skill, question = tag("skill", task.text), tag("question", task.text)
-    verdict = _true_verdict(skill, question, tag("trace", task.text), world)
+    verdict = _true_verdict(task, world, lexicon)
     if not draws.happens("true", world.judge.accuracy):
         verdict = draws.choice("other", [other for other in _VERDICTS if other != verdict])
     behaviours = misleading(world.advice) if verdict == "misleading" else frozenset(needed(question, world.needs))
@@ -102,19 +123,54 @@ def _judge_skill(task: Task, world: World, _lexicon: Lexicon, draws: Draws) -> d
     return {
         "verdict": verdict,
         "quote": quote[:600] if accuses else "",
-        "why": f"Compared with what this question needs, the skill is {verdict.replace('_', ' ')}.",
+        "why": _why_skill(task, verdict, lexicon),
         "reminder": _reminder(quote) if verdict == "not_followed" else "",
     }
 
 
-def _true_verdict(skill: str, question: str, trace: str, world: World) -> str:
-    wanted, found = needed(question, world.needs), advised(skill, world.advice)
+def _true_verdict(task: Task, world: World, lexicon: Lexicon) -> str:
+    skill, trace = tag("skill", task.text), tag("trace", task.text)
+    wanted, found = needed(tag("question", task.text), world.needs), advised(skill, world.advice)
     if found & misleading(world.advice):
         return "misleading"
     if not set(wanted) <= found:
-        return "silent"
+        return "silent" if _read_enough(task, world, lexicon) else "sound"
     shown = all(PLANS[name] in trace for name in wanted if name in PLANS)
     return "sound" if shown else "not_followed"
+
+
+def _read_enough(task: Task, world: World, lexicon: Lexicon) -> bool:
+    """Whether the trace holds enough of what only the right answer says for another way of weighing it to help."""
+    if world.judge.traced_share == 0:
+        return True
+    return coverage(_telling_stems(task, lexicon), _read_stems(task, lexicon)) >= world.judge.traced_share
+
+
+def _read_stems(task: Task, lexicon: Lexicon) -> frozenset[str]:
+    return lexicon.stems("\n".join(_OUTPUT.findall(tag("trace", task.text))))
+
+
+def _why_skill(task: Task, verdict: str, lexicon: Lexicon) -> str:
+    wanted = _telling_stems(task, lexicon)
+    telling = _spelled(task, "gold_answer", wanted, lexicon)
+    read = _spelled(task, "gold_answer", wanted & _read_stems(task, lexicon), lexicon)
+    facts = f"only the right answer says {telling}; of that the agent read {read}"
+    return _WHY_SKILL[verdict].format(facts=facts)
+
+
+def _spelled(task: Task, answer: str, stems: frozenset[str], lexicon: Lexicon) -> str:
+    """The words of an answer that have these stems, as they are written there, in quotes; "nothing" for none."""
+    text = _LETTER.sub("", tag(answer, task.text)).rstrip(".")
+    found = [word for word in dict.fromkeys(text.split()) if lexicon.stems(word) & stems]
+    return ", ".join(f'"{word}"' for word in found) or "nothing"
+
+
+_WHY_SKILL: Mapping[str, str] = {
+    "not_followed": "An instruction of the skill fits this question, and no step does what it says: {facts}.",
+    "misleading": "The agent did what an instruction of the skill says and was led away: {facts}.",
+    "silent": "No instruction of the skill addresses what was hard here, how to find and weigh it: {facts}.",
+    "sound": "No other instruction would have helped: {facts}.",
+}
 
 
 def _first_instruction(skill: str) -> str:
@@ -123,26 +179,51 @@ def _first_instruction(skill: str) -> str:
 
 
 def _judge_reasoning(task: Task, world: World, lexicon: Lexicon, draws: Draws) -> dict[str, Any]:
-    reading = read_question(tag("question", task.text), lexicon)
-    kind = "options_confused"
-    if reading.denies:
-        kind = "negation_missed"
-    elif reading.direction or reading.order:
-        kind = "order_confused"
-    elif reading.counts:
-        kind = "count_wrong"
+    kind = _true_mistake(task, world, lexicon)
     if not draws.happens("true", world.judge.accuracy):
         kind = draws.choice("other", [other for other in _REMINDERS if other != kind])
-    why = f"The last thought of the trace shows it: {kind.replace('_', ' ')}."
+    read = _read_stems(task, lexicon)
+    given, right = (
+        _spelled(task, name, _own_stems(task, name, lexicon) & read, lexicon) for name in ("prediction", "gold_answer")
+    )
+    why = f"{_MISTAKES[kind]}: of the answer given it had read {given}, of the right one {right}."
     return {"type": kind, "why": why, "reminder": _REMINDERS[kind]}
 
 
+def _true_mistake(task: Task, world: World, lexicon: Lexicon) -> str:
+    """The kind of mistake, by the question; where too little was read of either answer, by what was read."""
+    if not _read_enough(task, world, lexicon):
+        given = _own_stems(task, "prediction", lexicon)
+        supported = coverage(given, _read_stems(task, lexicon)) >= world.judge.traced_share
+        return "none" if supported else "unsupported_leap"
+    reading = read_question(tag("question", task.text), lexicon)
+    if reading.denies:
+        return "negation_missed"
+    if reading.direction or reading.order:
+        return "order_confused"
+    return "count_wrong" if reading.counts else "options_confused"
+
+
+def _own_stems(task: Task, name: str, lexicon: Lexicon) -> frozenset[str]:
+    return lexicon.stems(_LETTER.sub("", tag(name, task.text))) - lexicon.stems(tag("question", task.text))
+
+
+_MISTAKES: Mapping[str, str] = {
+    "negation_missed": "It overlooked a denial",
+    "order_confused": "It mixed up what comes first",
+    "count_wrong": "It counted wrongly",
+    "options_confused": "It did not tell close options apart",
+    "evidence_contradicted": "Something it had read contradicts its answer",
+    "unsupported_leap": "Too little that it had read supports its answer",
+    "none": "Its reasoning holds, and what it read does not tell the right answer",
+}
 _REMINDERS: Mapping[str, str] = {
     "negation_missed": "Check what kind of answer is asked for before you submit.",
     "order_confused": "Compare the times of the nodes with the order the question asks about.",
     "count_wrong": "Count a second time before you submit a number.",
     "options_confused": "Compare the letter you submit with the text of the option you mean.",
     "evidence_contradicted": "Give up an option that a node contradicts.",
+    "unsupported_leap": "Search in other words before you choose an option that nothing you read supports.",
     "none": "",
 }
 

@@ -45,7 +45,8 @@ def supports(s: Situation) -> list[Support]:
     units = _units(s)
     found = [_best(option, units, s) for option in s.options]
     if "weigh_mentions" in s.behaviours:
-        found = [Support(one.option, one.value + _mentions(one.option, units, s), one.node_id) for one in found]
+        texts = _texts_below_scenes(s)
+        found = [Support(one.option, one.value + _mentions(one.option, texts, s), one.node_id) for one in found]
     if s.reading.denies and "mind_negation" in s.behaviours:
         found = [Support(one.option, -one.value, one.node_id) for one in found]
     return found
@@ -57,10 +58,17 @@ def _wanted(option: Option, s: Situation) -> frozenset[str]:
     return (stems - s.reading.subject) or stems
 
 
-def _mentions(option: Option, units: list[Unit], s: Situation) -> float:
+def _texts_below_scenes(s: Situation) -> list[frozenset[str]]:
+    """The stems of every event and frame seen. A scene's text repeats its events' and would count them twice."""
+    nodes = [node.text for node in s.memory.nodes.values() if node.level != 1]
+    return [s.lexicon.stems(text) for text in (*nodes, *s.memory.frames)]
+
+
+def _mentions(option: Option, texts: list[frozenset[str]], s: Situation) -> float:
+    """How much of the option a text seen holds on average, those close to the question counting more."""
     wanted = _wanted(option, s)
-    total = sum(coverage(wanted, unit.stems) * (0.2 + coverage(s.reading.subject, unit.stems)) for unit in units)
-    return MENTION_WEIGHT * total / len(units) if units else 0.0
+    total = sum(coverage(wanted, stems) * (0.2 + coverage(s.reading.subject, stems)) for stems in texts)
+    return MENTION_WEIGHT * total / len(texts) if texts else 0.0
 
 
 def _best(option: Option, units: list[Unit], s: Situation) -> Support:
@@ -78,7 +86,7 @@ def _best(option: Option, units: list[Unit], s: Situation) -> Support:
 def _units(s: Situation) -> list[Unit]:
     side = looks_elsewhere(s)
     beside = neighbour(s, side) if side else None
-    if beside is not None:
+    if beside is not None and "weigh_mentions" not in s.behaviours:
         return _sentences(beside.text, 1.0, beside.node_id, s.lexicon)
     units: list[Unit] = []
     for node in s.memory.nodes.values():

@@ -20,10 +20,11 @@ PLANS = {
     "search_options": "Search for each option in turn.",
     "compare_times": "Find when each option happens.",
     "open_scenes": "Open every scene before answering.",
-    "weigh_mentions": "Open every scene and see what is mentioned again and again.",
+    "weigh_mentions": "Search for each option and see what is mentioned again and again.",
 }
 MOST_SCENES = 6
 MOST_FRAMES = 4
+WIDE_SEARCH_HITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +95,19 @@ def _agenda(s: Situation) -> Iterator[Action]:
         yield from _open_scenes(s, PLANS["count_children"])
     elif side:
         yield from _go_beside(s, side)
+        if "weigh_mentions" in s.behaviours:
+            yield from _weigh_options(s)
     elif s.reading.order and "compare_times" in s.behaviours:
         yield from _search_options(s, PLANS["compare_times"])
+    elif "weigh_mentions" in s.behaviours:
+        yield from _go_to_best(s)
+        yield from _weigh_options(s)
     elif "search_options" in s.behaviours or (s.reading.denies and "mind_negation" in s.behaviours):
         yield from _search_options(s, PLANS["search_options"])
     else:
         yield from _go_to_best(s)
-        for name in ("open_scenes", "weigh_mentions"):
-            if name in s.behaviours:
-                yield from _open_scenes(s, PLANS[name])
+        if "open_scenes" in s.behaviours:
+            yield from _open_scenes(s, PLANS["open_scenes"])
 
 
 def _fitting_skill(s: Situation) -> str:
@@ -181,13 +186,24 @@ def _search_options(s: Situation, plan: str) -> Iterator[Action]:
         yield _search(s, option.text, plan)
 
 
+def _weigh_options(s: Situation) -> Iterator[Action]:
+    """A wide search for every option, then the best hit of each."""
+    for option in s.options:
+        yield _search(s, option.text, PLANS["weigh_mentions"], hits=WIDE_SEARCH_HITS)
+    for option in s.options:
+        hit = _best_hit(s, option.text)
+        if hit is not None:
+            yield _view(s, hit, "Open what the search for the option found first.")
+
+
 def _best_hit(s: Situation, query: str) -> Seen | None:
     hits = [s.memory.nodes[node_id] for node_id in s.memory.hits.get(query, ())]
     return next((hit for hit in hits if hit.level != 1), hits[0] if hits else None)
 
 
-def _search(s: Situation, query: str, plan: str) -> Action:
-    return Action("search_similar", {"query": query, "question": s.reading.text}, plan)
+def _search(s: Situation, query: str, plan: str, hits: int | None = None) -> Action:
+    args = {"query": query, "question": s.reading.text}
+    return Action("search_similar", args if hits is None else {**args, "k": hits}, plan)
 
 
 def _view(s: Situation, node: Seen, plan: str) -> Action:

@@ -21,11 +21,23 @@ BEHAVIOURS = (
     "mind_negation",  # reread the question for a "not"
     "compare_times",  # search each option and compare when they happen
     "open_scenes",  # open every scene before answering
-    "weigh_mentions",  # open every scene and prefer what is mentioned again and again
+    "weigh_mentions",  # search for every option, open what that finds, prefer what is mentioned again and again
     "stop_early",  # misleading: answer from the overview alone
     "wrong_way",  # misleading: look before where "after" is asked, and the reverse
 )
 QUALITIES = ("helpful", "neutral", "harmful")
+CATEGORIES = (
+    "format",
+    "budget",
+    "missed_nodes",
+    "tool_incomplete",
+    "tool_hallucinated",
+    "skill_not_followed",
+    "skill_misleading",
+    "skill_silent",
+    "reasoning",
+    "undetermined",
+)
 
 
 def _require(holds: bool, message: str) -> None:
@@ -128,13 +140,19 @@ class DiceWorld:
 
 @dataclass(frozen=True, slots=True)
 class JudgeWorld:
-    """How often `sim-judge` names the true cause, and how often its answer is no JSON."""
+    """How often `sim-judge` names the true cause, and how often its answer is no JSON.
+
+    traced_share: share of what sets the right answer apart that the trace must hold before a skill that says nothing
+    is to blame; below it no way of reading would have helped. At 0 the trace is not asked.
+    """
 
     accuracy: float = 0.85
     malformed_rate: float = 0.0
+    traced_share: float = 0.0
 
     def __post_init__(self) -> None:
         _share("judge.accuracy", self.accuracy)
+        _share("judge.traced_share", self.traced_share)
         _share("judge.malformed_rate", self.malformed_rate)
 
 
@@ -144,14 +162,21 @@ PROMPT_TYPE = "prompt"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One piece of advice `sim-evolve` may write, for the listed task types or `prompt` (empty: for all)."""
+    """One piece of advice `sim-evolve` may write, for the listed task types or `prompt` (empty: for all).
+
+    answers: the categories of diagnosis that it is meant to mend (empty: any). why: what the agent will do otherwise,
+    for the edit's rationale.
+    """
 
     quality: str
     text: str
     task_types: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    why: str = ""
 
     def __post_init__(self) -> None:
         _known("evolve.proposals.quality", (self.quality,), QUALITIES)
+        _known("evolve.proposals.answers", self.answers, CATEGORIES)
         _require(bool(self.text.strip()), "evolve.proposals.text is empty")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -23,16 +24,18 @@ SKILLS = {path.name: path.read_text(encoding="utf-8") for path in sorted((NEXTQA
 EACH_TYPE = 50
 
 
-def drawn(folder: Path) -> tuple[list[Question], dict[str, VideoTree]]:
-    """Fifty questions of each type, and the trees of their videos."""
+def drawn(
+    folder: Path, each_type: int = EACH_TYPE, task_types: Collection[str] = TASK_TYPES.values()
+) -> tuple[list[Question], dict[str, VideoTree]]:
+    """So many questions of each of the types, and the trees of their videos."""
     with open_captions(folder / "nextqa_allcaps_1fps.zip") as captions:
         reading = Reading(known_videos=captions.video_ids())
         questions = parse_nextqa_csv((folder / "nextqa_val.csv").read_bytes(), reading).questions
         rng = random.Random(1)
         chosen = [
             question
-            for task_type in sorted(TASK_TYPES.values())
-            for question in rng.sample([one for one in questions if one.task_type == task_type], EACH_TYPE)
+            for task_type in sorted(task_types)
+            for question in rng.sample([one for one in questions if one.task_type == task_type], each_type)
         ]
         videos = sorted({question.video_id for question in chosen})
         return chosen, {video: captions_tree(video, parse_captions(captions.read(video))) for video in videos}
@@ -57,3 +60,20 @@ def test_sim_1_the_agent_beats_chance_on_real_captions_and_stopping_early_costs(
     plain = share(SKILLS)
     assert plain > 0.38
     assert share({name: with_advice(text, harmful.text) for name, text in SKILLS.items()}) < plain - 0.02
+
+
+@pytest.mark.slow
+def test_sim_1_helpful_advice_wins_more_than_it_loses_on_real_captions(public_data: Path) -> None:
+    everything, trees = drawn(public_data / "nextqa", each_type=200, task_types=["Descriptive Other", "Temporal Next"])
+    knowledge, library = load_knowledge(NEXTQA / "world.toml"), FolderLibrary(None, trees)
+    helpful = next(one for one in knowledge.world.evolve.proposals if one.quality == "helpful")
+
+    def right(skills: dict[str, str]) -> list[bool]:
+        records = asyncio.run(answer_all(everything, knowledge, library, skills, max_steps=12))
+        return [record.correct for record in records]
+
+    advised = {name: with_advice(text, helpful.text) for name, text in SKILLS.items()}
+    pairs = list(zip(right(SKILLS), right(advised), strict=True))
+    wins, losses = pairs.count((False, True)), pairs.count((True, False))
+    assert wins > 1.6 * losses
+    assert wins - losses > 0.05 * len(pairs)

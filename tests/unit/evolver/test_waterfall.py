@@ -174,8 +174,20 @@ async def test_evo_4_a_judge_that_fails_degrades_the_case_to_a_lapse() -> None:
 
 
 async def test_evo_4_a_judge_without_a_cause_degrades_the_case() -> None:
-    found = await diagnose(model(diagnose__reasoning={**REASONING, "type": "none"}), WRONG)
+    answer = {**REASONING, "type": "none", "why": "No text speaks of the stool."}
+    found = await diagnose(model(diagnose__reasoning=answer), WRONG)
     assert (found.degraded, found.explanation.category) == (True, Category.UNDETERMINED)
+    assert found.explanation.why == (
+        "no stage of the diagnosis explains the wrong answer; reasoning: No text speaks of the stool."
+    )
+
+
+async def test_evo_3_the_evidence_says_where_the_agent_looked() -> None:
+    looked = (await diagnose(model(), WRONG)).evidence["nothing_visited"]
+    assert [line.split(" [")[0] for line in looked["opened"]] == list(dict.fromkeys(WRONG.opened_nodes)) != []
+    assert WRONG.tree is not None
+    assert all(WRONG.tree.nodes[line.split(" [")[0]].text in line for line in looked["opened"])
+    assert looked["searches"] == [step.args["query"] for step in WRONG.trace if step.tool == "search_similar"]
 
 
 @pytest.mark.parametrize("bad", ["no json", Reply('{"verdict": "silent", ', "length"), {"verdict": "maybe"}])

@@ -141,9 +141,31 @@ def test_it_compares_times_when_told() -> None:
 
 
 def test_it_weighs_how_often_an_option_is_mentioned_when_told() -> None:
-    calls, answer = walk("MENTIONS", "What happens in the video?", ["Feeds a dog", "Washes carrots"])
-    assert {"view v_s1", "view v_s2"} <= set(calls)
+    question, options = "What happens in the video?", ["Feeds a dog", "Washes carrots"]
+    calls, answer = walk("MENTIONS", question, options)
+    assert [call for call in calls if call.startswith("search")] == [f"search {text}" for text in (question, *options)]
+    assert {"view v_s2_a", "view v_s1_a"} <= set(calls)
     assert answer == "Washes carrots"
+
+
+def test_weighing_mentions_goes_on_beside_the_named_event_and_reads_more_than_it() -> None:
+    question, options = "What does she do after slicing an onion?", ["Feeds a dog", "Washes carrots"]
+    calls, _ = walk("AFTER MENTIONS", question, options)
+    assert calls[:3] == ["search slicing an onion", "view v_s1", "view v_s1_c"]
+    assert "search Feeds a dog" in calls
+
+
+def test_a_wide_search_asks_for_more_hits_than_the_tool_gives_by_itself() -> None:
+    messages = opening("MENTIONS", "What happens?", ["Feeds a dog"], OVERVIEW)
+    for call in ("search_similar", "view_node"):
+        reply = answer_as_agent(messages, None, SURE_WORLD.world, SURE_WORLD.lexicon)
+        action = json.loads(reply)["action"]
+        assert action["tool"] == call
+        assert "k" not in action["args"]
+        messages.append({"role": "assistant", "content": reply})
+        messages.append({"role": "user", "content": observation(call, 1, 8, tool(call, action["args"]))})
+    wide = json.loads(answer_as_agent(messages, None, SURE_WORLD.world, SURE_WORLD.lexicon))["action"]["args"]
+    assert (wide["query"], wide["k"]) == ("Feeds a dog", 20)
 
 
 def test_bad_advice_makes_it_answer_at_once() -> None:

@@ -14,7 +14,7 @@ from services.evolver.domain.validate import Rules
 from services.runtime.bundled import bundled_path
 from services.simulator.domain.evolve_model import answer_as_evolve
 from services.simulator.domain.words import Lexicon
-from services.simulator.domain.world import EvolveWorld, World
+from services.simulator.domain.world import EvolveWorld, Proposal, World
 from tests.builders.simulated_world import answer_faults, rendered, sample_knowledge, sample_skill, with_advice
 
 SAMPLE = sample_knowledge().world
@@ -103,6 +103,44 @@ def test_what_was_refused_or_is_known_is_not_proposed_again() -> None:
     learned = with_advice(SKILL, helpful[0])
     edits = [edit for seed in range(8) for edit in asked("evolve.skill", world(), seed, skill=learned)["edits"]]
     assert {quality_of(edit["content"]) for edit in edits} == {"neutral"}
+
+
+def diagnosed(*categories: str) -> str:
+    """Failures with these diagnoses."""
+    return "\n\n".join(
+        f'<case id="q{n}">\n<diagnosis category="{name}" cause="defect" tier="T2">why</diagnosis>\nwrong\n</case>'
+        for n, name in enumerate(categories, start=1)
+    )
+
+
+def test_evo_6_proposals_follow_the_diagnoses_and_name_the_cases_they_answer() -> None:
+    stock = (
+        Proposal("helpful", "Open every scene.", answers=("missed_nodes",), why="More is read."),
+        Proposal("helpful", "Weigh the hits.", answers=("skill_silent",), why="Chance counts less."),
+    )
+    found = World(seed=1, evolve=EvolveWorld({"helpful": 1.0}, 0.0, stock))
+    edits = [
+        edit
+        for seed in range(6)
+        for edit in asked("evolve.skill", found, seed, failures=diagnosed("reasoning", "skill_silent", "reasoning"))[
+            "edits"
+        ]
+    ]
+    assert len(edits) == 6
+    assert all("Weigh the hits." in edit["content"] and edit["cases"] == ["q2"] for edit in edits)
+    why = "1 of 3 failures: the skill says nothing of how to weigh what was found. Chance counts less."
+    assert {edit["rationale"] for edit in edits} == {why}
+    assert asked("evolve.skill", found, failures=diagnosed("reasoning"))["edits"] == []
+    assert len(asked("evolve.skill", found)["edits"]) == 1
+
+
+def test_advice_that_sharpens_a_line_goes_to_the_line_that_speaks_of_it() -> None:
+    skill = "---\nname: a\ndescription: b\n---\n1. Note the person.\n2. Search for the action.\n3. Choose and submit.\n"
+    stock = (Proposal("helpful", "Search for each option too."),)
+    found = World(seed=1, evolve=EvolveWorld({"helpful": 1.0}, 0.0, stock))
+    edits = [asked("evolve.skill", found, seed, skill=skill)["edits"][0] for seed in range(20)]
+    replaced = {(edit["target"], edit["content"]) for edit in edits if edit["op"] == "replace"}
+    assert replaced == {("2. Search for the action.", "2. Search for the action. Search for each option too.")}
 
 
 def test_no_edit_without_a_failure_and_none_beyond_the_budget() -> None:

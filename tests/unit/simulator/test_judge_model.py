@@ -117,3 +117,52 @@ def test_malformed_answers_come_in_the_share_the_world_says() -> None:
 
 def test_a_prompt_without_a_known_task_gets_a_plain_sentence() -> None:
     assert answer_as_judge([{"role": "user", "content": "hello"}], None, World(), Lexicon()).startswith("I judge only")
+
+
+def test_evo_3_evidence_quotes_the_telling_node_and_says_what_was_opened_instead() -> None:
+    answer = judged("diagnose.evidence", skill=SKILL, tree=TREE, visited="- p_1_b")
+    assert answer["why"] == (
+        'p_1_a says what tells the answers apart: "The potter polishes a tile." It was not opened; opened: p_1_b.'
+    )
+    seen = judged("diagnose.evidence", skill=SKILL, tree=TREE, visited="- p_1_a\n- p_1_b")
+    assert seen["why"].endswith("It was opened among 2.")
+
+
+def traced(task: str, trace: str, **values: str) -> dict[str, Any]:
+    """What a judge says that asks whether the trace holds anything of the right answer."""
+    world = World(seed=1, advice=SAMPLE.world.advice, needs=SAMPLE.world.needs, judge=JudgeWorld(1.0, 0.0, 0.5))
+    fields = {**QUESTION, "skill": SKILL, "trace": f"<step>\n<output>{trace}</output>\n</step>", **values}
+    answer: dict[str, Any] = json.loads(
+        answer_as_judge([{"role": "user", "content": rendered(task, **fields)}], None, world, Lexicon())
+    )
+    assert answer_faults(task, answer) == ()
+    return answer
+
+
+def test_evo_3_a_skill_is_silent_only_about_what_was_read() -> None:
+    read = traced("diagnose.skill", "The potter polishes a tile.")
+    assert read["verdict"] == "silent"
+    assert 'only the right answer says "Polishes", "tile"; of that the agent read "Polishes", "tile"' in read["why"]
+    unread = traced("diagnose.skill", "The potter sits.")
+    assert unread["verdict"] == "sound"
+    assert unread["why"].endswith("of that the agent read nothing.")
+
+
+def test_evo_3_what_no_text_said_is_no_mistake_of_reasoning_and_a_guess_is_one() -> None:
+    supported = traced("diagnose.reasoning", "She weighs the powder.")
+    assert (supported["type"], supported["reminder"]) == ("none", "")
+    assert traced("diagnose.reasoning", "The potter sits.")["type"] == "unsupported_leap"
+    both = traced("diagnose.reasoning", "She weighs the powder. The potter polishes a tile.")
+    assert both["type"] == "order_confused"
+    assert both["why"] == (
+        'It mixed up what comes first: of the answer given it had read "Weighs", "powder", '
+        'of the right one "Polishes", "tile".'
+    )
+
+
+def test_evo_3_evidence_quotes_a_whole_sentence_also_where_a_text_was_cut() -> None:
+    tree = "- p_1 [0s-30s] The potter works. She kneads [... cut ...] lers look on. The potter polishes a tile."
+    answer = judged("diagnose.evidence", skill=SKILL, tree=tree, visited="(none)")
+    assert '"The potter polishes a tile."' in answer["why"]
+    cut = "- p_1 [0s-30s] The potter works [... cut ...] and polishes a tile at once."
+    assert '"and polishes a tile at once."' in judged("diagnose.evidence", skill=SKILL, tree=cut, visited="")["why"]
