@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.questions import Question
+from services.skills import MARKERS
 from services.trainer.domain.step_rows import EvolutionRecordRow, StepReport
 from services.trainer.use_cases.gather_report import RunReport
 
@@ -23,6 +24,11 @@ CATEGORIES: Mapping[str, str] = {
     "undetermined": "no cause found",
 }
 """The categories of diagnosis in words."""
+CAUSES: Mapping[str, str] = {
+    "defect": "a defect of the skill, which an edit may mend",
+    "lapse": "a lapse, which gets a reminder at most",
+}
+_TIERS: Mapping[str, str] = {"t2": "T2", "t1": "T1"}
 
 
 def edit_view(report: RunReport, row: EvolutionRecordRow) -> dict[str, Any]:
@@ -39,15 +45,25 @@ def edit_view(report: RunReport, row: EvolutionRecordRow) -> dict[str, Any]:
         "named": [case for case in cases if case["question_id"] in named],
         "others": [case for case in cases if case["question_id"] not in named],
         "diff": diff_lines(row.record.unified_diff),
+        "reminds": _reminds(row.record.unified_diff),
         "reasons": json.loads(row.record.rejections_json or "[]"),
         "parts": [_part(each) for each in outcomes],
     }
+
+
+def _reminds(diff: str) -> bool:
+    """Whether the diff adds a line between the marks of the APPENDIX."""
+    start, end = MARKERS[:2]
+    inside = diff.partition(f" {start}\n")[2].partition(f" {end}\n")[0]
+    return any(line.startswith("+") for line in inside.splitlines())
 
 
 def _part(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """One edit of a proposal: what became of it, why it was proposed, which questions it answers."""
     edit = outcome["edit"]
     return {
+        "text": edit["content"] or edit["target"],
+        "op": edit["op"],
         "status": outcome.get("status", ""),
         "reason": outcome.get("reason", ""),
         "rationale": edit["rationale"],
@@ -66,6 +82,8 @@ def _case(report: RunReport, row: EvolutionRecordRow, case: dict[str, Any]) -> d
     answer = report.answers.get((row.epoch, row.step, case["question_id"]))
     return {
         **case,
+        "cause_in_words": CAUSES.get(case["cause"], case["cause"]),
+        "tier_name": _TIERS.get(case["tier"], case["tier"]),
         "category_in_words": CATEGORIES.get(case["category"], case["category"]),
         "question": question.text if question else "",
         "options": [] if question is None else [_option(question, letter) for letter in question.letters],

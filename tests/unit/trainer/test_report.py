@@ -77,12 +77,27 @@ async def test_trn_13_an_accepted_rule_leads_back_to_the_wrong_answers_that_it_n
         "<dt>searched for</dt><dd>“the cook&#39;s hat”</dd>",
         '<dt>opened</dt><dd class="units">n7 [2s-3s] A hat.<br>n8 [3s-4s] A cook.</dd>',
         '<dt>missed</dt><dd class="units">n9 [9s-12s] A red hat.</dd>',
-        "missed_nodes (the deciding nodes were not looked at)",
+        "missed_nodes (the deciding nodes were not looked at): a defect of the skill, which an edit may mend; tier T2",
         cases[0]["why"],
     ]
     places = [block.index(step) for step in steps]
     assert places == sorted(places)
     assert named.count("<summary>") == 1
+
+
+async def test_trn_13_reminders_in_an_accepted_edit_are_told_apart_from_the_edit() -> None:
+    report = await report_of(World())
+    row = next(each for each in report.edits if each.record.status == "accepted")
+    told = "The lines added between the APPENDIX marks are reminders out of lapses"
+    start, end = " <!-- APPENDIX_START -->\n", " <!-- APPENDIX_END -->\n"
+    for diff, reminds in (
+        (f"+- Rule.\n{start}+- Reminder.\n{end}", True),
+        (f"+- Rule.\n{start}{end}", False),
+        ("+- Rule.\n", False),
+    ):
+        record = dataclasses.replace(row.record, unified_diff=diff)
+        page = render_report(dataclasses.replace(report, edits=(dataclasses.replace(row, record=record),)))
+        assert (told in page) == reminds
 
 
 async def test_trn_13_the_baselines_diagnoses_are_counted_by_category_and_tier() -> None:
