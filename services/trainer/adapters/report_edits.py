@@ -32,10 +32,15 @@ _TIERS: Mapping[str, str] = {"t2": "T2", "t1": "T1"}
 
 
 def edit_view(report: RunReport, row: EvolutionRecordRow) -> dict[str, Any]:
-    """What the page shows of one edit: `named` are the wrong answers that it says it mends, `others` those seen too."""
+    """What the page shows of one edit: `named` are the wrong answers that it says it mends, `others` those seen too.
+
+    Where the optimizer proposed nothing, the change consists of reminders, and the lapses stand for what it named.
+    """
     outcomes = json.loads(row.record.edits_json or "[]")
     named = {question for each in outcomes for question in each["edit"]["cases"]}
     cases = [_case(report, row, case) for case in json.loads(row.record.cases_json or "[]")]
+    if not outcomes:
+        named = {case["question_id"] for case in cases if case["cause"] == "lapse"}
     wins, losses = _deciding_units(report, row)
     return {
         "row": row,

@@ -100,6 +100,19 @@ async def test_trn_13_reminders_in_an_accepted_edit_are_told_apart_from_the_edit
         assert (told in page) == reminds
 
 
+async def test_trn_13_reminders_alone_stand_beside_the_lapses_that_they_come_from() -> None:
+    report = await report_of(World())
+    row = next(each for each in report.edits if each.record.status == "accepted")
+    defect, lapse = json.loads(row.record.cases_json)[:2]
+    cases = json.dumps([{**defect, "cause": "defect"}, {**lapse, "cause": "lapse"}])
+    record = dataclasses.replace(row.record, edits_json="[]", cases_json=cases)
+    page = render_report(dataclasses.replace(report, edits=(dataclasses.replace(row, record=record),)))
+    lapses = page[page.index("Lapses that it reminds of") : page.index("Other wrong answers that the optimizer saw")]
+    assert f"<details open><summary>{lapse['question_id']} · " in lapses
+    assert defect["question_id"] not in lapses
+    assert "The optimizer proposed no edit." in page
+
+
 async def test_trn_13_the_baselines_diagnoses_are_counted_by_category_and_tier() -> None:
     report = await report_of(World())
     made = [("missed_nodes", "T2"), ("missed_nodes", "T2"), ("reasoning", "T1")]
