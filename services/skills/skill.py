@@ -9,6 +9,8 @@ from services.skills.regions import Span, block_content, front_matter_span, prot
 from services.skills.text import normalise_newlines, text_sha256
 
 _REQUIRED = ("name", "description", "task_type")
+# The library passes on what fails inside it: a 13th month, a tag that its value doesn't fit, thousands of digits.
+_NO_YAML = (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class SkillFormatError(ValueError):
@@ -80,7 +82,7 @@ def _front_matter_fields(text: str) -> Mapping[str, object]:
     inner = span.of(text).lstrip("\ufeff").strip().removeprefix("---").removesuffix("---")
     try:
         fields = yaml.safe_load(inner)
-    except (yaml.YAMLError, RecursionError) as error:  # RecursionError: nested too deeply
+    except _NO_YAML as error:
         raise SkillFormatError((f"front matter is not YAML: {' '.join(str(error).split())}",)) from error
     if not isinstance(fields, dict):
         raise SkillFormatError(("front matter is not a mapping of keys to values",))

@@ -19,6 +19,8 @@ from services.templates.folder import file_name
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n((?:.*\n)*?)---[ \t]*(?:\n|\Z)")
 _PLACEHOLDER = re.compile(r"\{\{([a-z][a-z0-9_]*)\}\}")
 _KEYS = {"name", "placeholders", "output"}
+# The library passes on what fails inside it: a 13th month, a tag that its value doesn't fit, thousands of digits.
+_NO_YAML = (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class TemplateFormatError(ValueError):
@@ -105,7 +107,7 @@ def _split(name: str, text: str) -> tuple[dict[str, Any], str]:
         raise TemplateFormatError(name, ("no front matter between two --- lines",))
     try:
         fields = yaml.safe_load(found[1])
-    except (yaml.YAMLError, RecursionError) as error:  # RecursionError: nested too deeply
+    except _NO_YAML as error:
         raise TemplateFormatError(name, (f"front matter is not YAML: {' '.join(str(error).split())}",)) from error
     if not isinstance(fields, dict):
         raise TemplateFormatError(name, ("front matter is not a mapping of keys to values",))

@@ -87,6 +87,16 @@ def test_a_file_that_is_no_skill_says_why(text: str) -> None:
     assert caught.value.faults
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["2020-13-01", "2020-01-01T25:00:00Z", ":".join(["1"] * 200) + ".5", "!!int x", "!!bool x", "!!timestamp x",
+     "9" * 5000, "!!float x"],
+)  # fmt: skip
+def test_qua_13_a_value_that_yaml_cannot_make_is_a_fault_of_the_front_matter(value: str) -> None:
+    with pytest.raises(SkillFormatError, match=r"^front matter is not YAML: "):
+        parse_skill(f"---\nname: a\ndescription: {value}\n---\ntext\n")
+
+
 def test_all_missing_front_matter_keys_are_named_at_once() -> None:
     with pytest.raises(SkillFormatError) as caught:
         parse_skill("---\nname: x\n---\nbody")

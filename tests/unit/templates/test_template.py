@@ -40,6 +40,8 @@ def test_missing_and_extra_values_are_both_named() -> None:
         (HEAD.replace("output: text", "output: {type: 3}") + "{{question}}", "no JSON schema"),
         (HEAD.replace("output: text", "extra: 1") + "{{question}}", "output is missing"),
         (HEAD.replace("[question]", "question") + "{{question}}", "must be a list"),
+        (HEAD.replace("text", "2020-13-01") + "{{question}}", "front matter is not YAML: month"),
+        (HEAD.replace("text", "!!bool x") + "{{question}}", "front matter is not YAML"),
     ],
 )
 def test_a_malformed_template_says_why(text: str, fault: str) -> None:
