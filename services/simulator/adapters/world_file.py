@@ -28,11 +28,11 @@ def read_world(text: str, name: str) -> World:
     """The world a TOML text describes; `name` is the file's, for messages."""
     try:
         return _WORLD.validate_python(tomllib.loads(text), extra="forbid")
-    except tomllib.TOMLDecodeError as error:
-        raise WorldError(f"{name} is no TOML: {error}") from None
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, fault['loc'])) or 'world'}: {fault['msg']}" for fault in error.errors())
         raise WorldError(f"{name}: {'; '.join(faults)}") from None
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits; nested too deeply
+        raise WorldError(f"{name} is no TOML: {error}") from None
 
 
 def _read_answers(path: Path) -> Answers:

@@ -13,6 +13,8 @@ from services.simulator.domain.world import World
         ("sed = 1", "sed"),
         ("seed = 'x'", "seed"),
         ("seed = [", "no TOML"),
+        ("seed = " + "9" * 5000, "w.toml is no TOML"),
+        ("seed = " + "[" * 5000 + "]" * 5000, "w.toml is no TOML"),
         ("[agent]\nnoise = -1", "agent.noise"),
         ("[agent]\nnois = 1", "agent.nois"),
         ("[agent]\nfollow_rate = 1.5", "agent.follow_rate"),
