@@ -1,6 +1,8 @@
 """Captions of many videos: a ZIP or a folder of `<video>_cap.json` (or `<video>.json`)."""
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -10,6 +12,8 @@ from services.trainer.use_cases.import_ports import Captions
 
 _SUFFIX = "_cap"
 _LARGEST_FILE_BYTES = 64 * 1024 * 1024
+# The library passes on what fails inside it: damaged data, a method it doesn't know, fields that disagree.
+_NO_ZIP = (OSError, EOFError, NotImplementedError, ValueError, struct.error, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager
@@ -19,10 +23,11 @@ def open_captions(path: Path) -> Iterator[Captions]:
         yield _Folder(path)
         return
     try:
-        with zipfile.ZipFile(path) as archive:
-            yield _Zip(path, archive)
-    except (OSError, zipfile.BadZipFile) as error:
+        archive = zipfile.ZipFile(path)
+    except _NO_ZIP as error:
         raise UnreadableSource(f"{path}: neither a folder nor a ZIP of captions ({error})") from error
+    with archive:
+        yield _Zip(path, archive)
 
 
 def _video_id(stem: str) -> str:
@@ -63,5 +68,5 @@ class _Zip:
             if self._archive.getinfo(member).file_size > _LARGEST_FILE_BYTES:
                 raise UnreadableSource(f"{self._path}: {member} is larger than {_LARGEST_FILE_BYTES} bytes")
             return self._archive.read(member)
-        except (OSError, zipfile.BadZipFile, RuntimeError) as error:
+        except (*_NO_ZIP, RuntimeError) as error:
             raise UnreadableSource(f"{self._path}: {member}: {error}") from error

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -22,6 +23,7 @@ TASK_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _OPTION_COLUMNS = ("a0", "a1", "a2", "a3", "a4")
+_INDEX = re.compile("[0-9]{1,9}")
 _COLUMNS = ("video", "question", "answer", "qid", "type", *_OPTION_COLUMNS)
 
 
@@ -31,7 +33,8 @@ def parse_nextqa_csv(content: bytes, reading: Reading) -> ParsedQuestions:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        gathering.fault("the file", f"not UTF-8: {error.reason} at byte {error.start + 1}")
+        line = content[: error.start].count(b"\n") + 1
+        gathering.fault(f"line {line}", f"not UTF-8: {error.reason} at byte {error.start + 1} of the file")
         return gathering.parsed()
     _gather_rows(gathering, csv.DictReader(io.StringIO(text, newline=""), strict=True))
     return gathering.parsed()
@@ -66,7 +69,7 @@ def _gather_row(gathering: Gathering, place: str, row: Mapping[str, str | None])
         "question": row["question"],
         "options": [row[column] or "" for column in _OPTION_COLUMNS],
     }
-    if not answer.isdecimal() or int(answer) >= len(_OPTION_COLUMNS):
-        gathering.fault(place, f"answer {answer!r} is no option; it must be 0 to 4", question_id or "")
+    if not _INDEX.fullmatch(answer) or int(answer) >= len(_OPTION_COLUMNS):
+        gathering.fault(place, f"answer {answer[:40]!r} is no option; it must be 0 to 4", question_id or "")
         return
     gathering.add(place, record | {"answer": OPTION_LETTERS[int(answer)]})

@@ -303,6 +303,27 @@ def test_trn_1_sources_that_cannot_be_read_say_so(tmp_path: Path) -> None:
         pass
 
 
+def test_qua_13_damaged_members_of_an_archive_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("77_cap.json", '{"0": "A dog."}' * 20)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            with open_captions(path) as captions:
+                for video_id in captions.video_ids():
+                    captions.read(video_id)
+        except UnreadableSource as error:
+            assert str(error).startswith(f"{path}: ")  # noqa: PT017 -- a flag that nobody reads may be anything
+
+
+def test_an_error_of_whoever_reads_an_archive_stays_what_it_is(tmp_path: Path) -> None:
+    path = captions_zip(tmp_path / "c.zip", {"77": '{"0": "A dog."}'})
+    with pytest.raises(OSError, match="of the caller"), open_captions(path):
+        raise OSError("of the caller")
+
+
 @pytest.mark.slow
 async def test_trn_1_the_real_nextqa_set_is_imported_whole(public_data: Path) -> None:
     library = InMemoryLibrary()

@@ -253,6 +253,21 @@ def test_trn_1_nextqa_faults_name_the_line_on_which_the_row_begins() -> None:
     assert faults(parse_nextqa_csv(b'"', Reading())) == ["line 1: not valid CSV: unexpected end of data"]
 
 
+@pytest.mark.parametrize("answer", ["9" * 5000, "5", "-1", "\u0663", "\u00b2", ""])
+def test_qua_13_an_answer_of_nextqa_that_is_no_index_of_an_option_is_a_fault(answer: str) -> None:
+    content = f"{CSV_HEAD}77,1,1,1,why,{answer},1,CW,a,b,c,d,e\n"
+    assert faults(parse_nextqa_csv(content.encode(), Reading())) == [
+        f"line 2: question '77-1': answer {answer[:40]!r} is no option; it must be 0 to 4"
+    ]
+
+
+def test_qua_13_a_byte_of_nextqa_that_is_no_text_is_found_by_its_line() -> None:
+    content = f"{CSV_HEAD}77,1,1,1,".encode() + b"\xff"
+    assert faults(parse_nextqa_csv(content, Reading())) == [
+        f"line 2: not UTF-8: invalid start byte at byte {len(content)} of the file"
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "texts"),
     [
