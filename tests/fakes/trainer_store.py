@@ -151,8 +151,9 @@ class FakeStore:
         return [QuadrantPairRow(*key, row) for key, step in steps for row in step.quadrants]
 
     async def evolution_records(self, workspace: str, run_id: str) -> list[EvolutionRecordRow]:
-        steps = sorted(self.world.steps.items())
-        return [EvolutionRecordRow(*key, row) for key, step in steps for row in step.evolution_records]
+        ends = {(each.epoch, each.step): each for each in self.world.epochs.values() if each.evolution_records}
+        made = sorted([*self.world.steps.items(), *ends.items()])
+        return [EvolutionRecordRow(*key, row) for key, decision in made for row in decision.evolution_records]
 
     async def dual_metrics(self, workspace: str, run_id: str) -> list[DualMetric]:
         return [metric for epoch in sorted(self.world.epochs) for metric in self.world.epochs[epoch].dual_metrics]

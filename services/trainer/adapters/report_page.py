@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -9,6 +10,7 @@ from services.trainer.adapters.page_templates import embedded_figure, page_templ
 from services.trainer.adapters.report_edits import CATEGORIES, diff_lines, edit_view
 from services.trainer.adapters.report_plots import accuracy_by_type, accuracy_curves, evidence_trajectories
 from services.trainer.domain.best import published, reverted
+from services.trainer.domain.step_rows import EvolutionRecordRow
 from services.trainer.use_cases.gather_report import RunReport
 
 _TIERS = ("T2", "T1", "uncertain")
@@ -31,10 +33,18 @@ def render_report(report: RunReport) -> str:
         skips=[row for row in report.steps if row.report.n_planned == 0],
         accepted=[edit_view(report, row) for row in report.edits if row.record.status == "accepted"],
         refused=[edit_view(report, row) for row in report.edits if row.record.status == "rejected"],
+        reviews=_reviews(report),
         diagnoses=_diagnoses(report),
         versions=[(each.version, diff_lines(each.diff)) for each in report.published],
         reverted=reverted(report.metrics),
     )
+
+
+def _reviews(report: RunReport) -> list[tuple[EvolutionRecordRow, list[str]]]:
+    """The reviews of provisional accepts, each with what it says; an epoch's end has records and no step report."""
+    steps = {(row.epoch, row.step) for row in report.steps}
+    ends = [row for row in report.edits if (row.epoch, row.step) not in steps]
+    return [(row, json.loads(row.record.rejections_json)) for row in ends]
 
 
 def _diagnoses(report: RunReport) -> list[dict[str, Any]]:

@@ -46,11 +46,12 @@ def plan_cost(
     cost: CostPerQuestion,
     prompt_turns_per_epoch: int = 0,
     prompt_ladder_questions: int = 0,
+    probation_questions: int = 0,
 ) -> CostPlan:
     """An upper estimate. `ladder_questions` is the length of each trainable type's ladder, in questions.
 
     `prompt_turns_per_epoch` counts the steps of an epoch in which a prompt is tried, `prompt_ladder_questions` is the
-    length of its ladder.
+    length of its ladder. `probation_questions` are those that predecessors answer at an epoch's end at most.
 
     A gate's base arm is drawn once per skill text and then a snapshot, so each type's base is counted once per
     epoch; candidates are counted for each step in which the type isn't cooling down.
@@ -70,6 +71,9 @@ def plan_cost(
             PlannedWork("prompt gate candidates", epochs * prompt_turns_per_epoch * prompt_ladder_questions, turns)
         )
         work.append(PlannedWork("prompt gate base", epochs * prompt_ladder_questions, "one snapshot per accepted text"))
+    if probation_questions:
+        note = "predecessors of provisional accepts that no evaluation decided"
+        work.append(PlannedWork("probation", epochs * probation_questions, note))
     if slow_update and epochs > 1:
         work.append(PlannedWork("val, slow update", (epochs - 1) * val_questions))
     if holdout_test:

@@ -34,6 +34,11 @@ def evaluation_run(run_id: str, epoch: int, pool: str, label: str) -> str:
     return f"{run_id}_e{epoch}_{pool}_{label}"
 
 
+def probation_run(run_id: str, epoch: int, task_type: str) -> str:
+    """The run that holds the predecessor's answers for a probation: `{run}_e{E}_val_probation_{slug}`; its own salt."""
+    return evaluation_run(run_id, epoch, "val", f"probation_{slug(task_type)}")
+
+
 def epoch_salt(run_id: str, epoch: int) -> str:
     """The cache salt of rollout, val and test calls: epochs draw fresh samples, a resumed epoch replays (INF-6)."""
     return f"{run_id}:e{epoch}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from services.skills import block_content, replace_block
 from services.trainer.domain.evolution import Edit, RejectedEdit
 
 SCHEMA_VERSION = 1
@@ -16,8 +17,9 @@ SCHEMA_VERSION = 1
 class Probation:
     """A provisional accept under review (GAT-13): the file, its text and its predecessor's, and the pairs so far.
 
-    `pairs` holds (unit id, predecessor right, file right) in the order in which they were declared. `fingerprint` and
-    `edits` are those of the proposal that was accepted: rolled back, it counts among the refused ones.
+    `pairs` holds (unit id, predecessor right, file right) in the order in which they were declared: epoch by epoch, in
+    the pool's order within one, so that a unit can occur once an epoch. `fingerprint` and `edits` are those of the
+    proposal that was accepted: rolled back, it counts among the refused ones.
     """
 
     task_type: str
@@ -27,6 +29,26 @@ class Probation:
     pairs: tuple[tuple[str, bool, bool], ...] = ()
     fingerprint: str = ""
     edits: tuple[Edit, ...] = ()
+
+
+def followed(probation: Probation, text: str) -> Probation | None:
+    """The probation with the MOMENTUM block of `text`, the file in force, in both its texts.
+
+    None when the file is otherwise not the accepted one any more.
+    """
+    moved = replace(
+        probation,
+        predecessor_text=_with_momentum_of(text, probation.predecessor_text),
+        current_text=_with_momentum_of(text, probation.current_text),
+    )
+    return moved if moved.current_text == text else None
+
+
+def _with_momentum_of(source: str, text: str) -> str:
+    momentum = block_content(source, "MOMENTUM")
+    if momentum == block_content(text, "MOMENTUM"):
+        return text
+    return replace_block(text, "MOMENTUM", momentum or "")
 
 
 @dataclass(frozen=True, slots=True)

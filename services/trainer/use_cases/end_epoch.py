@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.trainer.domain.best import REVERTED_MARK, best_entry, better
@@ -15,6 +15,7 @@ from services.trainer.domain.versions import Version, VersionChange, upcoming_ve
 from services.trainer.domain.workspaces import Best, BestEntry, Manifest
 from services.trainer.use_cases.evaluate import Evaluation, dual_metric, evaluate
 from services.trainer.use_cases.holdout_test import Deployable, run_holdout
+from services.trainer.use_cases.probation_pairs import EpochEnd
 from services.trainer.use_cases.review_probation import review_probations, rollback_trigger
 from services.trainer.use_cases.run_step import require_expected_versions
 from services.trainer.use_cases.slow_update import SlowUpdateResult, epoch_outcomes, try_slow_update
@@ -64,8 +65,13 @@ class _Versions:
         return ready
 
 
-async def end_epoch(run: TrainingRun, epoch: int, state: TrainerState) -> tuple[EpochDecision, TrainerState]:
-    """Ends an epoch and commits what its end decided; returns that and the trainer's state after it."""
+async def end_epoch(
+    run: TrainingRun, epoch: int, state: TrainerState, require_room: Callable[[], Awaitable[None]]
+) -> tuple[EpochDecision, TrainerState]:
+    """Ends an epoch and commits what its end decided; returns that and the trainer's state after it.
+
+    `require_room` is awaited before what a probation has to draw, and may raise.
+    """
     services = run.services
     manifest, _ = await services.workspaces.get(run.workspace)
     prompts = manifest.current.prompts
@@ -74,7 +80,7 @@ async def end_epoch(run: TrainingRun, epoch: int, state: TrainerState) -> tuple[
 
     final = await evaluate(run, epoch, "val", "final", skills.version, prompts, {})
     _require_score(final)
-    review = await review_probations(run, epoch, state, skills.version, prompts, final.outcomes)
+    review = await review_probations(run, state, EpochEnd(epoch, skills, prompts, final), require_room)
     files = {**skills.texts, **review.restored}
     slow = await try_slow_update(run, epoch, skills.version, prompts, files, review.restored, final)
     versions = _Versions(skills, existing, tuple(_changes(run, epoch, review.restored, slow)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from services.trainer.domain import run_ids
-from services.trainer.domain.answering import Answer, require_sound_answers
+from services.trainer.domain.answering import Answer, AnswerJob, require_sound_answers
 from services.trainer.domain.evaluations import DualMetric
 from services.trainer.domain.pools import PoolUnit
+from services.trainer.domain.runs import Prediction
 from services.trainer.domain.stopping import mixed_score
 from services.trainer.domain.unit_results import INFRA_STOP_REASONS, share_right, unit_outcomes
 from services.trainer.use_cases.training_run import TrainingRun, answer_all
@@ -49,19 +50,27 @@ async def evaluate(
     """
     units = run.val if pool == "val" else run.test
     run_id = run_ids.evaluation_run(run.run_id, epoch, pool, label)
-    run.progress.phase(f"{pool}: {label.replace('_', ' ')}", sum(len(unit.question_ids) for unit in units))
     salt = run_ids.epoch_salt(run.run_id, epoch)
     job = run.job(units, run_id, salt, skills_version, prompts_version, overrides=overrides, resume=True)
-    answers = await answer_all(run.services.agent, run.progress, job)
-    require_sound_answers(answers, run.settings.gate_guard_err)
+    answers = await sound_answers(run, f"{pool}: {label.replace('_', ' ')}", job)
     soft = await _soft_score(run, run_id, job.question_ids) if pool == "val" and run.settings.soft_score else None
     return scored(run_id, units, answers, soft)
 
 
+async def sound_answers(run: TrainingRun, phase: str, job: AnswerJob) -> list[Answer]:
+    """All answers of a job, by question id.
+
+    Raises EndpointDown when more than `gate_guard_err` of them ended in an infrastructure fault.
+    """
+    run.progress.phase(phase, len(job.question_ids))
+    answers = await answer_all(run.services.agent, run.progress, job)
+    require_sound_answers(answers, run.settings.gate_guard_err)
+    return answers
+
+
 def scored(run_id: str, units: Sequence[PoolUnit], answers: Sequence[Answer], soft: float | None) -> Evaluation:
     """The scores of answers to the questions of `units`."""
-    correct = {each.question_id: each.correct for each in answers if each.stop_reason not in INFRA_STOP_REASONS}
-    outcomes = unit_outcomes([unit.unit for unit in units], correct)
+    outcomes = outcomes_of(units, answers)
     return Evaluation(
         run_id=run_id,
         outcomes=outcomes,
@@ -71,6 +80,12 @@ def scored(run_id: str, units: Sequence[PoolUnit], answers: Sequence[Answer], so
         soft=soft,
         by_type_json=json.dumps(counts_by_type(units, outcomes), sort_keys=True),
     )
+
+
+def outcomes_of(units: Sequence[PoolUnit], answers: Iterable[Answer | Prediction]) -> dict[str, bool]:
+    """Right or wrong per unit, those that ended INFRA left out."""
+    correct = {each.question_id: each.correct for each in answers if each.stop_reason not in INFRA_STOP_REASONS}
+    return unit_outcomes([unit.unit for unit in units], correct)
 
 
 def counts_by_type(units: Sequence[PoolUnit], outcomes: Mapping[str, bool]) -> dict[str, list[int]]:

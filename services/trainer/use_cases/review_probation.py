@@ -1,34 +1,43 @@
-"""Later results of provisionally accepted skills against their predecessors (GAT-13).
-
-The pairs come from val evaluations: the last one before the accept answered with the predecessor's text, the one
-at the epoch's end with the new text, and neither had a part in the accept. Each predecessor's draw is used once.
-The gate's own units are no pairs: the predecessor's draws there were what the accept was won against.
-"""
+"""Later results of provisionally accepted skills against their predecessors, judged at each epoch's end (GAT-13)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from services.trainer.domain import run_ids
-from services.trainer.domain.evaluations import DualMetric
 from services.trainer.domain.evolution import RejectedEdit
 from services.trainer.domain.gate_round import ProbationPair, ProbationReview
 from services.trainer.domain.step_rows import EvolutionRecord
 from services.trainer.domain.trainer_state import (
     Probation,
     TrainerState,
+    followed,
     with_probation,
     with_rejected,
     without_probation,
 )
-from services.trainer.domain.unit_results import INFRA_STOP_REASONS, unit_outcomes
+from services.trainer.use_cases.probation_pairs import EpochEnd, FreshPairs, fresh_pairs
 from services.trainer.use_cases.training_run import TrainingRun
+
+_DECISIONS = {
+    "roll_back": "rolled back",
+    "confirmed": "confirmed",
+    "kept": "kept",
+    "continue": "still on probation",
+}
+_PAIRS = {
+    (True, True): "both right",
+    (False, False): "both wrong",
+    (False, True): "won",
+    (True, False): "lost",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ProbationResult:
-    """Files to put back (name to text), the state after the review, and a record of each roll-back."""
+    """Files to put back (name to text), the state after the reviews, and a record of each."""
 
     restored: Mapping[str, str]
     state: TrainerState
@@ -36,58 +45,39 @@ class ProbationResult:
 
 
 async def review_probations(
-    run: TrainingRun,
-    epoch: int,
-    state: TrainerState,
-    skills_version: str,
-    prompts_version: str,
-    current: Mapping[str, bool],
+    run: TrainingRun, state: TrainerState, end: EpochEnd, require_room: Callable[[], Awaitable[None]]
 ) -> ProbationResult:
-    """Adds this epoch's pairs to each probation and asks the gate for a decision on it.
+    """Adds this epoch's pairs to each probation and asks the gate for a decision on all of its pairs.
 
-    `current` holds the result per unit of the val evaluation at the end of `epoch`, made with these versions.
+    `require_room` is awaited before each piece of work that costs model calls. Raises EndpointDown.
     """
     restored: dict[str, str] = {}
     records: list[EvolutionRecord] = []
-    for task_type, probation in sorted(state.probation.items()):
-        known = {unit_id for unit_id, _, _ in probation.pairs}
-        fresh = await _pairs(run, epoch, probation, prompts_version, current)
-        pairs = (*probation.pairs, *(pair for pair in fresh if pair[0] not in known))
-        review = await run.services.gate.review_probation(
-            [ProbationPair(*pair) for pair in pairs],
-            run.settings.e_rollback,
-            run.settings.probation_units,
-            run.settings.verdict_parameters,
-        )
-        state = _after(state, replace(probation, pairs=pairs), review, run.settings.rejected_edits_kept)
+    for task_type, begun in sorted(state.probation.items()):
+        probation = followed(begun, end.skills.texts.get(begun.target_file, ""))
+        if probation is None:
+            state = without_probation(state, task_type)
+            run.progress.note(f"probation of {task_type}: ended, {begun.target_file} was changed since its accept")
+            continue
+        fresh = await fresh_pairs(run, end, probation, require_room)
+        probation = replace(probation, pairs=(*probation.pairs, *fresh.pairs))
+        review = await _review(run, probation)
+        state = _after(state, probation, review, run.settings.rejected_edits_kept)
+        records.append(_record(probation, review, fresh, end))
         if review.decision == "roll_back":
             restored[probation.target_file] = probation.predecessor_text
-            records.append(_record(probation, review, skills_version))
         if review.decision != "continue":
             run.progress.note(f"probation of {task_type}: {review.decision}, {review.reason}")
     return ProbationResult(restored, state, tuple(records))
 
 
-async def _pairs(
-    run: TrainingRun, epoch: int, probation: Probation, prompts_version: str, current: Mapping[str, bool]
-) -> list[tuple[str, bool, bool]]:
-    before = await _previous_evaluation(run, epoch)
-    if before is None or before.prompts_version != prompts_version:
-        return []  # a pair must differ in the skill alone
-    skills = await run.services.versions.get(run.workspace, "skills", before.skills_version)
-    if skills.texts.get(probation.target_file) != probation.predecessor_text:
-        return []
-    units = [unit.unit for unit in run.val if unit.task_type == probation.task_type]
-    answers = await run.services.runs.predictions(run.workspace, before.measured_run_id)
-    correct = {each.question_id: each.correct for each in answers if each.stop_reason not in INFRA_STOP_REASONS}
-    old = unit_outcomes(units, correct)
-    return [(u.unit_id, old[u.unit_id], current[u.unit_id]) for u in units if u.unit_id in old and u.unit_id in current]
-
-
-async def _previous_evaluation(run: TrainingRun, epoch: int) -> DualMetric | None:
-    metrics = await run.services.ledger.dual_metrics(run.workspace, run.run_id)
-    wanted = ("initial", -1) if epoch == 0 else ("final", epoch - 1)
-    return next((each for each in metrics if (each.version_kind, each.epoch) == wanted), None)
+async def _review(run: TrainingRun, probation: Probation) -> ProbationReview:
+    return await run.services.gate.review_probation(
+        [ProbationPair(*pair) for pair in probation.pairs],
+        run.settings.e_rollback,
+        run.settings.probation_units,
+        run.settings.verdict_parameters,
+    )
 
 
 def _after(state: TrainerState, probation: Probation, review: ProbationReview, kept: int) -> TrainerState:
@@ -101,13 +91,20 @@ def _after(state: TrainerState, probation: Probation, review: ProbationReview, k
     return with_rejected(state, probation.task_type, refused, kept)
 
 
-def _record(probation: Probation, review: ProbationReview, skills_version: str) -> EvolutionRecord:
+def _record(probation: Probation, review: ProbationReview, fresh: FreshPairs, end: EpochEnd) -> EvolutionRecord:
+    """The review as a row: its decision over all pairs so far, and the pairs that this epoch added."""
+    figures = f"W={review.w}, L={review.l} over {review.n_used} later pairs"
+    pairs = ", ".join(f"{unit} {_PAIRS[old, new]}" for unit, old, new in fresh.pairs) or "none"
+    lines = [
+        f"{_DECISIONS[review.decision]}: {figures}",
+        f"pairs of {end.final.run_id} against {fresh.predecessor_run}: {pairs}",
+    ]
     return EvolutionRecord(
         target=probation.target_file,
         task_type=probation.task_type,
-        status="rejected",
-        rejections_json=f'["rolled back: W={review.w}, L={review.l} over {review.n_used} later pairs"]',
-        base_version=skills_version,
+        status="rejected" if review.decision == "roll_back" else "skipped",
+        rejections_json=json.dumps(lines),
+        base_version=end.skills.version,
     )
 
 

@@ -39,7 +39,7 @@ async def train(run: TrainingRun, checkpoint: Checkpoint, require_room: Callable
                 run.progress.note(f"step {epoch}.{step}  {report.task_type}: {report.gate_action}")
             step += 1
         await require_room()
-        _, state = await end_epoch(run, epoch, state)
+        _, state = await end_epoch(run, epoch, state, require_room)
         epoch, step = epoch + 1, 0
     return TrainingEnd(epoch, stopped_early=False)
 

@@ -1,5 +1,7 @@
 """Scores, plans, edit budgets, version names and exported skills."""
 
+import json
+
 import pytest
 import yaml
 
@@ -16,6 +18,7 @@ from services.trainer.domain.skill_folders import skill_folders
 from services.trainer.domain.trainer_state import (
     Probation,
     TrainerState,
+    followed,
     state_from_json,
     state_to_json,
     with_probation,
@@ -82,6 +85,7 @@ def test_trn_12_a_plan_grows_with_each_kind_of_work() -> None:
     assert calls(gate_cooldown=0) == calls() + 2 * 2 * 2 * 30
     assert calls(prompt_turns_per_epoch=3, prompt_ladder_questions=60) == calls() + 2 * (2 * 3 * 60 + 2 * 60)
     assert calls(prompt_ladder_questions=60) == calls(), "no prompt is a target"
+    assert calls(probation_questions=8) == calls() + 2 * 2 * 8
 
 
 def test_upcoming_versions_are_numbered_by_value_and_not_by_text() -> None:
@@ -113,6 +117,37 @@ def test_trn_11_the_state_survives_the_checkpoint() -> None:
     state = with_probation(state, Probation("a", "a.md", "old", "new", (("u", True, False),), "f", edits))
     assert state_from_json(state_to_json(state)) == state
     assert state_from_json("") == TrainerState()
+
+
+def test_sto_9_a_state_saved_before_pairs_accumulated_over_epochs_goes_on() -> None:
+    older = {
+        "task_type": "a",
+        "target_file": "a.md",
+        "predecessor_text": "old",
+        "current_text": "new",
+        "pairs": [["u", True, False]],
+    }
+    saved = json.dumps({"cooldowns": {"a": 3}, "rejected": {}, "probation": {"a": older}})
+    assert state_from_json(saved) == TrainerState(
+        {"a": 3}, {}, {"a": Probation("a", "a.md", "old", "new", (("u", True, False),))}
+    )
+
+
+MOMENTUM = "\n<!-- MOMENTUM_START -->\n- {}\n<!-- MOMENTUM_END -->\n"
+
+
+def test_gat_13_a_probation_follows_its_file_through_a_slow_update_and_through_nothing_else() -> None:
+    begun = Probation("a", "a.md", "old\n", "new\n")
+    assert followed(begun, "new\n") == begun
+    once = followed(begun, "new\n" + MOMENTUM.format("slower"))
+    assert once is not None
+    assert once.predecessor_text == "old\n" + MOMENTUM.format("slower")
+    assert once.current_text == "new\n" + MOMENTUM.format("slower")
+    twice = followed(once, "new\n" + MOMENTUM.format("faster"))
+    assert twice is not None
+    assert twice.predecessor_text == "old\n" + MOMENTUM.format("faster")
+    for other in ("", "old\n", "newer\n", "newer\n" + MOMENTUM.format("slower")):
+        assert followed(once, other) is None
 
 
 def test_evo_11_refused_proposals_are_bounded_and_newest_first() -> None:

@@ -141,13 +141,17 @@ async def test_evo_12_without_skills_among_the_targets_no_skill_is_asked_for() -
     assert world.steps[0, 0].step_reports[0].gate_action == "SKIP_NOT_A_TARGET"
 
 
-async def test_gat_13_a_pair_across_two_prompts_says_nothing_about_a_skill_on_probation() -> None:
+async def test_gat_13_a_pair_across_two_prompts_says_nothing_about_a_skill_so_the_predecessor_answers_anew() -> None:
     world = prompted_world({TYPES[0]: "GOOD", SYSTEM: "GOOD"})
     world.provisional = True
     await train_in(world, **EVOLVED, epochs=1)
     assert world.manifest.current.prompts == "v2"
-    state = state_from_json(world.checkpoints["run-1"].trainer_state_json)
-    assert state.probation[TYPES[0]].pairs == ()
+    probation = state_from_json(world.checkpoints["run-1"].trainer_state_json).probation[TYPES[0]]
+    salt = "run-1_e0_val_probation_action-reasoning"
+    texts = {**world.in_force("v2", "v2"), probation.target_file: probation.predecessor_text}
+    asked = {question.question_id: question for question in world.questions}
+    assert len(probation.pairs) == 8
+    assert [old for _, old, _ in probation.pairs] == [world.right(salt, asked[u], texts) for u, _, _ in probation.pairs]
 
 
 @pytest.mark.parametrize("after_effect", [False, True])
