@@ -1,13 +1,15 @@
 """A training whose provisional accepts turn out as planned: real store process, real gate, scripted answers and edits.
 
 Each type has a plan of its val units in the order in which the split declares them: W is a unit that the new text wins
-against its predecessor, L one that it loses, B and N ties. In the gate itself every candidate wins every unit.
+against its predecessor, L one that it loses, B and N ties. A plan with a bar, such as "WL|BN", changes from epoch to
+epoch; its last part stays. In the gate itself every candidate wins every unit.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from services.skills import slug, text_sha256
 from services.templates import read_folder
 from services.trainer.adapters.wiring import connected
 from services.trainer.config import TrainerConfig
+from services.trainer.domain.answering import Answer, AnswerJob
 from services.trainer.domain.diagnoses import Case, CasePack, DiagnoseJob, DiagnoseResult
 from services.trainer.domain.evolution import Edit, EditResult, Proposal, ProposalRequest
 from services.trainer.domain.pools import Pools, PoolUnit
@@ -60,13 +63,14 @@ def settings(**changed: Any) -> TrainerConfig:
 
 
 def units_of(plan: Plan) -> list[tuple[PoolUnit, str]]:
-    """Each unit with the letter of its plan; ids fall while the declared order rises, so that the two differ."""
+    """Each unit with the letters of its plan, one an epoch; ids fall while the declared order rises: the two differ."""
     found = []
     for kind, letters in plan.items():
-        for number, letter in enumerate("N" * DIAG + letters):
+        epochs = ["N" * DIAG + part for part in letters.split("|")]
+        for number, by_epoch in enumerate(zip(*epochs, strict=True)):
             name = f"{slug(kind)}-{99 - number}"
             pool = "diag" if number < DIAG else "val"
-            found.append((PoolUnit(name, kind, "", (f"{name}-q",), pool), letter))
+            found.append((PoolUnit(name, kind, "", (f"{name}-q",), pool), "".join(by_epoch)))
     return found
 
 
@@ -93,7 +97,10 @@ def right(plan: Plan) -> Any:
     def rule(run_id: str, question: Question, text: str) -> bool:
         if "_gate_" in run_id:
             return run_id.endswith("_cand")
-        return letters[question.unit_id] in ("WB" if NEW in text else "LB")
+        epoch = re.search(r"_e(\d+)_", run_id)
+        planned = letters[question.unit_id]
+        letter = planned[min(int(epoch[1]) if epoch else 0, len(planned) - 1)]
+        return letter in ("WB" if NEW in text else "LB")
 
     return rule
 
@@ -155,6 +162,25 @@ class House:
         """The house in which the store dies before or after it is asked to commit that epoch by `method`."""
         ledger = _KillingLedger(self, method, epoch, after)
         return dataclasses.replace(self, services=dataclasses.replace(self.services, ledger=ledger))  # type: ignore[arg-type]
+
+    def killing_in_answers(self, run_id: str, count: int) -> House:
+        """The house in which the store dies when `count` answers of that run have come."""
+        agent = _KillingAgent(self, run_id, count)
+        return dataclasses.replace(self, services=dataclasses.replace(self.services, agent=agent))
+
+
+class _KillingAgent:
+    def __init__(self, house: House, run_id: str, count: int) -> None:
+        self._house, self._run_id, self._count = house, run_id, count
+
+    async def answer(self, job: AnswerJob) -> AsyncIterator[Answer]:
+        got = 0
+        async for answer in self._house.services.agent.answer(job):
+            yield answer
+            got += job.run_id == self._run_id
+            if got == self._count:
+                await self._house.store.kill()
+                raise StoreKilled
 
 
 class _KillingLedger:
