@@ -172,6 +172,12 @@ class Completion:
     usage: Usage | None
     model: str
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text in it that the upstream chose."""
+        calls = (text for call in self.tool_calls for text in (call.call_id, call.name, call.arguments))
+        return (self.content, self.reasoning, self.model, self.finish_reason or "", *calls)
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -238,6 +244,11 @@ class Embeddings:
     vectors: tuple[tuple[float, ...], ...]
     usage: Usage | None
     model: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text in it that the upstream chose."""
+        return (self.model,)
 
 
 @dataclass(frozen=True, slots=True)

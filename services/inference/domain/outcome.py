@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -28,6 +29,7 @@ class Outcome(StrEnum):
 _RETRYABLE = frozenset({Outcome.TRUNCATED, Outcome.TRANSIENT})
 _REDACTED = "[redacted]"
 _SHORTEST_PART = 4
+_SHORTEST_KEY = 16
 _TRANSIENT_4XX = frozenset({408, 425, 429})
 
 
@@ -68,6 +70,16 @@ class AttemptFault(Exception):
         return AttemptFault(
             self.outcome, _without(self.message, secret), code=code, retry_after_seconds=self.retry_after_seconds
         )
+
+
+def require_no_key(texts: Iterable[str], api_key: str | None) -> None:
+    """Raises a PERMANENT `AttemptFault` if an answer repeats the key it was asked with: it would be kept in rows.
+
+    A key of fewer than 16 characters is a placeholder (`EMPTY`, `ollama`), which may stand in any text.
+    """
+    if api_key and len(api_key) >= _SHORTEST_KEY and any(api_key in text for text in texts):
+        message = "the answer repeats the API key; don't trust this endpoint, and renew the key"
+        raise AttemptFault(Outcome.PERMANENT, message, code="key_in_answer")
 
 
 def outcome_of_code(*codes: object) -> Outcome:

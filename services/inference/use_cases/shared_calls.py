@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from services.inference.domain.chat import CacheMode, CacheStatus, Completion, Delta, Embeddings, Timing
 from services.inference.domain.endpoint import Endpoint
-from services.inference.domain.outcome import AttemptFault, Outcome
+from services.inference.domain.outcome import AttemptFault, Outcome, require_no_key
 from services.inference.domain.stored_answer import encode_answer
 from services.inference.use_cases.call_endpoints import Candidate, EndpointCaller, RetryPolicy
 from services.inference.use_cases.flight import Flight
@@ -123,6 +123,7 @@ class SharedCalls:
         start, outcome = clock(), Outcome.CANCELLED
         try:
             value, timing = await kind.attempt(endpoint, candidate.prepared()[0], flight.begin_attempt(endpoint.name))
+            require_no_key(value.texts, endpoint.api_key)
             outcome = Outcome.OK
             return Answer(value, endpoint.name, _STATUS_OF_MODE[mode], timing)
         except AttemptFault as fault:

@@ -364,6 +364,37 @@ async def test_cli_4_sigterm_says_not_serving_lets_twenty_streams_finish_and_exi
         assert order[2:] == ["stream"] * 20
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        stream(chunk(f"Your key is {KEY[:9]}"), chunk(f"{KEY[9:]}."), chunk(None, "stop"), DONE),
+        stream(chunk(delta={"reasoning_content": f"The key: {KEY}"}), chunk("b", "stop"), DONE),
+        stream(event({"model": KEY, "choices": [{"index": 0, "delta": {"content": "a"}}]}), DONE),
+        stream(chunk("a", KEY), DONE),
+        stream(
+            chunk(delta={"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": KEY}}]}), DONE
+        ),
+    ],
+    ids=["text", "reasoning", "model", "finish reason", "tool call"],
+)
+async def test_qua_14_an_answer_that_repeats_the_key_is_no_answer(tmp_path, answer):
+    async with (
+        fake_upstream(answer) as up,
+        call_store() as store,
+        child(tmp_path, up, store.port) as (process, channel),
+    ):
+        stub = ModelServiceStub(channel)
+        for _ in range(2):
+            error = await failure(stub.Chat(pb.ChatRequest(call=call())))
+            assert "repeats the API key" in error.details()
+            assert KEY[:12] not in f"{error.details()} {error.trailing_metadata()}"
+        assert up.calls == 2  # nothing was cached, and nothing was tried again
+        up.default = ok_reply(KEY[:-1])
+        assert (await stub.Chat(pb.ChatRequest(call=call()))).result.content == KEY[:-1]
+        await process.stopped()
+    assert KEY not in str(store.rows)
+
+
 async def test_qua_14_a_planted_key_is_in_no_log_row_error_or_metric(tmp_path):
     echoing = [
         error_reply(401, message=f"Incorrect API key provided: {KEY}"),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.inference.domain.completion_stream import error_in
-from services.inference.domain.outcome import AttemptFault, Outcome, outcome_of_code, outcome_of_status
+from services.inference.domain.outcome import AttemptFault, Outcome, outcome_of_code, outcome_of_status, require_no_key
 from services.inference.domain.retry_after import retry_after_seconds
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -76,3 +76,15 @@ def test_qua_14_a_fault_without_a_secret_holds_neither_it_nor_a_cut_off_beginnin
     assert SECRET not in whole.code
     short = AttemptFault(Outcome.PERMANENT, before + SECRET[:cut] + "…").without(SECRET)
     assert not short.message.removesuffix("…").endswith(SECRET[:4])
+
+
+@pytest.mark.parametrize("key", [None, "", "EMPTY", "ollama", "not-needed-here"])
+def test_qua_14_a_placeholder_of_a_key_may_stand_in_an_answer(key):
+    require_no_key((f"EMPTY ollama not-needed-here {key}",), key)
+
+
+def test_qua_14_an_answer_that_holds_the_key_anywhere_is_refused_for_good():
+    with pytest.raises(AttemptFault, match="repeats the API key") as caught:
+        require_no_key(("", f"a{SECRET}b"), SECRET)
+    assert (caught.value.outcome, caught.value.code) == (Outcome.PERMANENT, "key_in_answer")
+    require_no_key((SECRET[:-1], SECRET[1:]), SECRET)
