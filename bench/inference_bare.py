@@ -16,6 +16,8 @@ import orjson
 import uvloop
 from videotree.inference.v1 import chat_pb2, model_service_pb2, model_service_pb2_grpc
 
+from services.runtime.transport import server_options
+
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
@@ -46,7 +48,7 @@ def _texts(answer: bytes) -> list[str]:
 async def _serve(port: int, upstream: int) -> None:
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, headers={"content-type": "application/json"}) as session:
-        server = grpc.aio.server()
+        server = grpc.aio.server(options=server_options(64))
         model = BareModel(f"http://127.0.0.1:{upstream}/v1/chat/completions", session)
         model_service_pb2_grpc.add_ModelServiceServicer_to_server(model, server)
         server.add_insecure_port(f"127.0.0.1:{port}")

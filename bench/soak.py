@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import contextlib
 import itertools
+import shutil
 import statistics
 import sys
 import tempfile
@@ -37,6 +38,7 @@ from services.trainer.adapters.embedded_stack import EmbeddedStack, StackOptions
 SAMPLE_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 FLAT = 0.05
+_FAILURES = ("failed trainings", "failed chats")
 _SKILL = "---\nname: a\ndescription: b\n---\nLook twice at each event, and name the scene that shows it.\n"
 
 Samples = dict[str, list[tuple[float, float, float]]]
@@ -49,18 +51,26 @@ async def soak(minutes: float) -> tuple[Samples, dict[str, int]]:
         "trainings": 0,
         "failed trainings": 0,
         "chats": 0,
+        "failed chats": 0,
         "cancelled chats": 0,
         "reads": 0,
         "simulated gates": 0,
         "edits": 0,
     }
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        stack = await start_stack(StackOptions(folder / "data", ROOT / "examples" / "sample" / "world.toml"))
-        try:
-            return await _under_load(stack, folder, time.monotonic() + minutes * 60, counts), counts
-        finally:
-            await stack.stop()
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    stack = await start_stack(StackOptions(folder / "data", ROOT / "examples" / "sample" / "world.toml"))
+    try:
+        samples = await _under_load(stack, folder, time.monotonic() + minutes * 60, counts)
+    except BaseException:
+        print(f"the load broke off; data and logs stay in {folder}", file=sys.stderr)
+        raise
+    finally:
+        await stack.stop()
+    if any(counts[what] for what in _FAILURES):
+        print(f"something failed; data and logs stay in {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder)
+    return samples, counts
 
 
 async def _under_load(stack: EmbeddedStack, folder: Path, until: float, counts: dict[str, int]) -> Samples:
@@ -78,7 +88,9 @@ async def _under_load(stack: EmbeddedStack, folder: Path, until: float, counts: 
             _again(until, _edits(opened["evolver"], counts)),
             _sample(stack, until, samples),
         ]
-        await asyncio.gather(*works)
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
     return samples
 
 
@@ -130,8 +142,14 @@ def _chats(channel: grpc.aio.Channel, counts: dict[str, int]) -> Callable[[int],
             pending.cancel()
             counts["cancelled chats"] += 1
             return
-        async for _ in pending:
-            pass
+        try:
+            async for _ in pending:
+                pass
+        except grpc.aio.AioRpcError as error:
+            counts["failed chats"] += 1
+            endpoints = (await stub.ListEndpoints(model_service_pb2.ListEndpointsRequest(), timeout=60)).endpoints
+            print(f"chat {number} failed: {error.code().name} {error.details()}; {endpoints}", file=sys.stderr)
+            return
         counts["chats"] += 1
 
     return work
@@ -191,8 +209,8 @@ def figures_of(samples: Samples, warm_up_seconds: float, counts: Mapping[str, in
         what, bar = f"{name}: growth after the warm-up", f"<= {FLAT:.0%}"
         figures.append(Figure(what, grown * 100, "%", bar, grown <= FLAT, f"{first:.1f} MiB, then", last))
         figures.append(shown(f"{name}: of it without mapped files", growth(points, warm_up_seconds, 2)[2] * 100, "%"))
-    figures.append(at_most("failed trainings", counts["failed trainings"], "", 0))
-    return figures + [shown(what, count, "") for what, count in counts.items() if what != "failed trainings"]
+    figures += [at_most(what, counts[what], "", 0) for what in _FAILURES]
+    return figures + [shown(what, count, "") for what, count in counts.items() if what not in _FAILURES]
 
 
 def plot(samples: Samples, warm_up_seconds: float) -> None:
