@@ -95,14 +95,18 @@ def _freeze(transaction: LedgerTransaction, files: Folder, pools: Pools, split: 
     if replaced:
         _keep(files, manifest.pools_sha256)
     # An interruption from here to the commit leaves files that do not match the manifest: the next start puts the kept
-    # ones back, and until then loading refuses them.
-    files.write(SPLIT_MANIFEST_FILE, split)
+    # ones back, and until then loading refuses them. The pools go first, since it is they that are seen not to match.
     files.write(POOLS_FILE, pools.file_content())
+    files.write(SPLIT_MANIFEST_FILE, split)
     save_manifest(transaction, replace(manifest, pools_sha256=sha256))
     return Frozen(sha256, backup_name(manifest.pools_sha256) if replaced else "")
 
 
 def _keep(files: Folder, sha256: str) -> None:
+    """Copy what is frozen; a freeze that failed before has left other pools there, and kept the frozen ones itself."""
+    frozen = files.read(POOLS_FILE)
+    if frozen is None or sha256_hex(frozen) != sha256:
+        return
     for name, kept_name in ((SPLIT_MANIFEST_FILE, _split_backup_name(sha256)), (POOLS_FILE, backup_name(sha256))):
         content = files.read(name)
         if content is not None:

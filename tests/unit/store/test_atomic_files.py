@@ -1,129 +1,144 @@
-"""Torn writes (STO-2, QUA-12): whatever step fails, old content or new stands there, never a part."""
+"""Torn writes (STO-2, QUA-12): whatever step fails, old content or new stands there, never a part.
+
+`python -m bench.torn_writes` interrupts the store's own requests in the same ways; here it is the helper alone.
+"""
 
 from __future__ import annotations
 
 import ast
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
+from bench.breaking_files import ONLY_WRITES, BreakableOperations, Died, LossyDisk, Way, raise_died
 from services.store.adapters.atomic_files import AtomicFiles, remove_leftovers
-from services.store.adapters.file_operations import SystemFileOperations
 
-STEPS = ("write", "half write", "flush", "fsync", "replace", "fsync_folder")
 OLD, NEW = b"old content", b"new content, longer than the old"
+STEPS_OF_A_FILE = ("write", "flush", "fsync", "replace", "fsync_folder")
 
 
-class Interrupted(BaseException):
-    """The process dies here: nothing after it runs, no clean-up either."""
+@contextlib.contextmanager
+def interrupted(folder: Path, at: int, way: Way) -> Iterator[AtomicFiles]:
+    """Files whose step number `at` is broken; what that raises is caught."""
+    aside = folder.with_name("aside")
+    aside.mkdir()
+    with contextlib.suppress(OSError, Died):
+        yield AtomicFiles(BreakableOperations(at, way, die=raise_died, disk=LossyDisk(aside)))
 
 
-class BreakingOperations(SystemFileOperations):
-    """Breaks the n-th call of one step, by an OSError or as a crash does."""
-
-    def __init__(self, step: str, error: BaseException, nth: int = 1) -> None:
-        self._step, self._error, self._left = step, error, nth
-
-    def _maybe_break(self, step: str) -> None:
-        if step == self._step:
-            self._left -= 1
-            if self._left == 0:
-                raise self._error
-
-    def write(self, handle: BinaryIO, data: bytes) -> None:
-        self._maybe_break("write")
-        if self._step == "half write" and self._left == 1:
-            super().write(handle, data[: len(data) // 2])
-            handle.flush()
-        self._maybe_break("half write")
-        super().write(handle, data)
-
-    def flush(self, handle: BinaryIO) -> None:
-        self._maybe_break("flush")
-        super().flush(handle)
-
-    def fsync(self, handle: BinaryIO) -> None:
-        self._maybe_break("fsync")
-        super().fsync(handle)
-
-    def replace(self, source: Path, target: Path) -> None:
-        self._maybe_break("replace")
-        super().replace(source, target)
-
-    def fsync_folder(self, folder: Path) -> None:
-        self._maybe_break("fsync_folder")
-        super().fsync_folder(folder)
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    return folder
 
 
-def _faults() -> list[BaseException]:
-    return [OSError(28, "No space left on device"), Interrupted()]
+def is_new(at: int, way: Way) -> bool:
+    """Whether the new content stands there after the only write of a file was broken: from its replacement on."""
+    done = at if way is Way.DEATH_AFTER else at - 1
+    # What a loss of power leaves of a rename that was not forced to the disk is the old content.
+    return done >= (5 if way is Way.POWER_CUT else 4)
 
 
-@pytest.mark.parametrize("fault", _faults(), ids=["error", "crash"])
-@pytest.mark.parametrize("step", STEPS)
-def test_qua_12_an_interrupted_write_leaves_the_old_content_or_the_new(
-    tmp_path: Path, step: str, fault: BaseException
-) -> None:
-    path = tmp_path / "manifest.json"
+@pytest.mark.parametrize(
+    ("at", "way"),
+    [(at, way) for at in range(1, 6) for way in Way if at == 1 or way not in ONLY_WRITES],
+    ids=lambda value: STEPS_OF_A_FILE[value - 1] if isinstance(value, int) else None,
+)
+def test_qua_12_an_interrupted_write_leaves_the_old_content_or_the_new(root: Path, at: int, way: Way) -> None:
+    path = root / "manifest.json"
     AtomicFiles().write_file(path, OLD)
-    with pytest.raises(type(fault)):
-        AtomicFiles(BreakingOperations(step, fault)).write_file(path, NEW)
-    assert path.read_bytes() == (NEW if step == "fsync_folder" else OLD)
-    remove_leftovers(tmp_path)
-    assert [each.name for each in tmp_path.iterdir()] == ["manifest.json"]
+    with interrupted(root, at, way) as files:
+        files.write_file(path, NEW)
+    assert path.read_bytes() == (NEW if is_new(at, way) else OLD)
+    remove_leftovers(root)
+    assert [each.name for each in root.iterdir()] == ["manifest.json"]
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_qua_12_a_failed_first_write_leaves_no_file(tmp_path: Path, step: str) -> None:
-    path = tmp_path / "pools.json"
-    with pytest.raises(OSError, match="disk"):
-        AtomicFiles(BreakingOperations(step, OSError("disk"))).write_file(path, NEW)
-    assert (path.read_bytes() if path.exists() else None) == (NEW if step == "fsync_folder" else None)
-    assert not list(tmp_path.glob(".tmp-*"))
+def test_qua_12_a_written_file_outlives_a_loss_of_power(root: Path) -> None:
+    disk = LossyDisk(root.with_name("aside"))
+    root.with_name("aside").mkdir()
+    AtomicFiles(BreakableOperations(disk=disk)).write_file(root / "a.json", OLD)
+    AtomicFiles(BreakableOperations(disk=disk)).write_file(root / "a.json", NEW)
+    disk.lose()
+    assert (root / "a.json").read_bytes() == NEW
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("fault", _faults(), ids=["error", "crash"])
-@pytest.mark.parametrize("step", STEPS)
-def test_qua_12_an_interrupted_publication_shows_the_whole_version_or_none(
-    tmp_path: Path, step: str, fault: BaseException, nth: int
-) -> None:
-    folder = tmp_path / "v1"
+def test_qua_12_a_file_that_is_not_forced_to_the_disk_would_be_found_torn(root: Path) -> None:
+    root.with_name("aside").mkdir()
+    disk = LossyDisk(root.with_name("aside"))
+    operations = BreakableOperations(disk=disk)
+    with (root / "careless.json").open("xb") as handle:
+        operations.write(handle, NEW)
+        operations.flush(handle)
+    disk.lose()
+    assert (root / "careless.json").read_bytes() == NEW[: len(NEW) // 2]
+
+
+@pytest.mark.parametrize("at", range(1, 6), ids=STEPS_OF_A_FILE)
+def test_qua_12_a_failed_first_write_leaves_no_file(root: Path, at: int) -> None:
+    path = root / "pools.json"
+    with interrupted(root, at, Way.ERROR) as files:
+        files.write_file(path, NEW)
+    assert (path.read_bytes() if path.exists() else None) == (NEW if at == 5 else None)
+    assert not list(root.glob(".tmp-*"))
+
+
+def steps_of(action: str, files: dict[str, bytes], tmp_path: Path) -> int:
+    """How many steps there are to break, counted on another folder."""
+    operations = BreakableOperations()
+    (tmp_path / "counted").mkdir()
+    getattr(AtomicFiles(operations), action)(tmp_path / "counted" / "v1", files)
+    return len(operations.steps)
+
+
+@pytest.mark.parametrize("way", Way)
+def test_qua_12_an_interrupted_publication_shows_the_whole_version_or_none(tmp_path: Path, way: Way) -> None:
     files = {"a.md": b"aaaa", "b.md": b"bbbb", "meta.json": b"{}"}
-    with contextlib.suppress(OSError, Interrupted):
-        AtomicFiles(BreakingOperations(step, fault, nth)).publish_folder(folder, files)
-    remove_leftovers(tmp_path)
-    if folder.exists():
-        assert {each.name: each.read_bytes() for each in folder.iterdir()} == files
-    else:
-        assert list(tmp_path.iterdir()) == []
+    seen = set()
+    for at in range(1, steps_of("publish_folder", files, tmp_path) + 1):
+        root = tmp_path / str(at) / "root"
+        root.mkdir(parents=True)
+        with interrupted(root, at, way) as atomic:
+            atomic.publish_folder(root / "v1", files)
+        remove_leftovers(root)
+        there = {each.name: each.read_bytes() for each in (root / "v1").iterdir()} if (root / "v1").exists() else {}
+        assert there in ({}, files), at
+        assert [each.name for each in root.iterdir()] == (["v1"] if there else [])
+        seen.add(bool(there))
+    assert seen == {False, True} or way is Way.POWER_CUT  # whose rename is the last step
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3, 4])
-@pytest.mark.parametrize("fault", _faults(), ids=["error", "crash"])
-@pytest.mark.parametrize("step", STEPS)
-def test_qua_12_an_interrupted_addition_adds_all_its_files_or_none(
-    tmp_path: Path, step: str, fault: BaseException, nth: int
-) -> None:
-    folder = tmp_path / "frames"
+@pytest.mark.parametrize("way", Way)
+def test_qua_12_an_interrupted_addition_adds_all_its_files_or_none(tmp_path: Path, way: Way) -> None:
     before = {"kept.jpg": b"kept", "a.jpg": b"old"}
-    AtomicFiles().add_files(folder, before)
     added = {"a.jpg": b"new", "b.jpg": b"bbbb", "c.jpg": b"cccc"}
-    with contextlib.suppress(OSError, Interrupted):
-        AtomicFiles(BreakingOperations(step, fault, nth)).add_files(folder, added)
-    remove_leftovers(tmp_path)
-    AtomicFiles().finish_additions(tmp_path)
-    assert {each.name: each.read_bytes() for each in folder.iterdir()} in (before, {**before, **added})
-    assert list(tmp_path.iterdir()) == [folder]
+    seen = set()
+    for at in range(1, steps_of("add_files", added, tmp_path) + 1):
+        root = tmp_path / str(at) / "root"
+        root.mkdir(parents=True)
+        AtomicFiles().add_files(root / "frames", before)
+        with interrupted(root, at, way) as atomic:
+            atomic.add_files(root / "frames", added)
+        remove_leftovers(root)
+        AtomicFiles().finish_additions(root)
+        there = {each.name: each.read_bytes() for each in (root / "frames").iterdir()}
+        assert there in (before, {**before, **added}), at
+        assert [each.name for each in root.iterdir()] == ["frames"]
+        seen.add(there != before)
+    assert seen == {False, True}
 
 
 def test_an_interrupted_addition_is_finished_before_the_next_to_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "frames"
-    breaking = AtomicFiles(BreakingOperations("replace", OSError("disk"), 2))
-    with pytest.raises(OSError, match="disk"):
-        breaking.add_files(folder, {"a.jpg": b"first", "b.jpg": b"first"})
+    files = {"a.jpg": b"first", "b.jpg": b"first"}
+    counting = BreakableOperations()
+    AtomicFiles(counting).add_files(tmp_path / "other", files)
+    second = [at for at, step in enumerate(counting.steps, start=1) if step == "replace"][1]
+    with pytest.raises(OSError, match="Input/output"):
+        AtomicFiles(BreakableOperations(second)).add_files(folder, files)
     assert list(folder.iterdir()) == []
     AtomicFiles().add_files(folder, {"b.jpg": b"second"})
     assert {each.name: each.read_bytes() for each in folder.iterdir()} == {"a.jpg": b"first", "b.jpg": b"second"}
