@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import random
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import FieldDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from bench.bad_readers import Tally
 from services.runtime.status import error_info, field_violations
 
-SCALE = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
-"""How many times more is tried in the profile `deep`."""
-
+Sound: TypeAlias = Mapping[str, Sequence[Any]]
 TRAVERSALS = ("../../escape", "/etc/passwd", "..", "a/../../b", "..\\..\\escape", "a\0b", ".hidden")
 _TEXTS = (
     *TRAVERSALS, "~root", "", " ", "v1", "w", "sample", "q1", "a.md", "action-reasoning.md", "a\nb", "%_%", "{",
@@ -39,34 +39,36 @@ _ALLOWED = {
 }
 _DEADLINE_SECONDS = 60
 _DEEPEST = 4
+_MOST, _FEW = 0.8, 0.07
+_ENDLESS = frozenset({"HoldWorkspace"})  # its stream lasts until the caller goes away
 
 
-def filled(message: Message, rng: random.Random, sound: Mapping[str, Sequence[Any]]) -> Message:
-    """The message with most of its fields set, to anything; `sound` gives values that go deep, by field name."""
-    _fill(message, rng, sound, 0)
+def filled(message: Message, rng: random.Random, sound: Sound, share: float = _MOST) -> Message:
+    """The message with this share of its fields set, to anything; `sound` gives values that go deep, by field name."""
+    _fill(message, rng, sound, share, 0)
     return message
 
 
-def _fill(message: Message, rng: random.Random, sound: Mapping[str, Sequence[Any]], depth: int) -> None:
-    for field in message.DESCRIPTOR.fields:
-        if rng.random() < 0.2 or depth > _DEEPEST:
+def _fill(message: Message, rng: random.Random, sound: Sound, share: float, depth: int) -> None:
+    for each in message.DESCRIPTOR.fields:
+        if rng.random() >= share or depth > _DEEPEST:
             continue
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            value = field.message_type.fields_by_name["value"]
+        if each.message_type is not None and each.message_type.GetOptions().map_entry:
+            value = each.message_type.fields_by_name["value"]
             for _ in range(rng.randrange(3)):
-                getattr(message, field.name)[rng.choice(_TEXTS)] = _value(value, rng, sound)
-        elif field.message_type is not None:
-            target = getattr(message, field.name)
-            for part in [target.add() for _ in range(rng.randrange(3))] if field.is_repeated else [target]:
+                getattr(message, each.name)[rng.choice(_TEXTS)] = _value(value, rng, sound)
+        elif each.message_type is not None:
+            target = getattr(message, each.name)
+            for part in [target.add() for _ in range(rng.randrange(3))] if each.is_repeated else [target]:
                 part.SetInParent()
-                _fill(part, rng, sound, depth + 1)
-        elif field.is_repeated:
-            getattr(message, field.name).extend(_value(field, rng, sound) for _ in range(rng.randrange(3)))
+                _fill(part, rng, sound, share, depth + 1)
+        elif each.is_repeated:
+            getattr(message, each.name).extend(_value(each, rng, sound) for _ in range(rng.randrange(3)))
         else:
-            setattr(message, field.name, _value(field, rng, sound))
+            setattr(message, each.name, _value(each, rng, sound))
 
 
-def _value(field: FieldDescriptor, rng: random.Random, sound: Mapping[str, Sequence[Any]]) -> Any:
+def _value(field: Any, rng: random.Random, sound: Sound) -> Any:  # Any: two classes of descriptors are about
     is_text = field.cpp_type == FieldDescriptor.CPPTYPE_STRING
     known = [value for value in sound.get(field.name, ()) if isinstance(value, str) == is_text]
     if known and rng.random() < 0.6:
@@ -91,27 +93,62 @@ def services_of(*modules: ModuleType) -> Iterator[ServiceDescriptor]:
         yield from module.DESCRIPTOR.services_by_name.values()
 
 
-async def require_clear_answers(
-    channel: grpc.aio.Channel, service: ServiceDescriptor, rng: random.Random, sound: Mapping[str, Sequence[Any]]
-) -> Counter[str]:
+@dataclass(slots=True)
+class Answers:
+    """What came of requests: `by_method` counts those that were answered, so that one sees how deep they went."""
+
+    tally: Tally = field(default_factory=Tally)
+    by_method: Counter[str] = field(default_factory=Counter)
+
+
+async def ask_anything(
+    channel: grpc.aio.Channel,
+    service: ServiceDescriptor,
+    rng: random.Random,
+    sound: Sound,
+    answers: Answers,
+    *,
+    effects: Callable[[], object] = lambda: None,
+    valid: Mapping[str, Callable[[], Message]] | None = None,
+) -> None:
     """Each method of the service once: an answer, or a clear status that names the field where one is at fault.
 
-    Returns how often each method was answered, so that a test can require that its requests get past the checks.
+    `effects` returns what a refused request must leave as it is. Of a method in `valid` every second request is a
+    valid one with a few fields changed. Faults are added to the tally.
     """
-    answered: Counter[str] = Counter()
     for method in service.methods:
-        request = filled(GetMessageClass(method.input_type)(), rng, sound)
+        request = GetMessageClass(method.input_type)()
+        if valid and method.name in valid and rng.random() < 0.5:
+            request = filled(valid[method.name](), rng, sound, _FEW)
+        else:
+            request = filled(request, rng, sound)
+        before, began = effects(), time.monotonic()
         error = await _error_of(channel, service, method.name, request)
+        answers.tally.tried += 1
+        answers.tally.seconds += time.monotonic() - began
         if error is None:
-            answered[method.name] += 1
+            answers.tally.accepted += 1
+            answers.by_method[method.name] += 1
             continue
-        code, details = error.code(), error.details() or ""
-        assert code in _ALLOWED, (method.full_name, code, details, request)
-        assert error_info(error) is not None, (method.full_name, code, details, request)
-        assert "Traceback" not in details
-        if code is grpc.StatusCode.INVALID_ARGUMENT:
-            assert field_violations(error), (method.full_name, details, request)
-    return answered
+        answers.tally.refused += 1
+        fault = _fault_of(error) or ("it was refused and changed something" if effects() != before else "")
+        if fault:
+            answers.tally.faults.append(f"{method.full_name}: {fault}; {_shown(request)}")
+
+
+def _fault_of(error: grpc.aio.AioRpcError) -> str:
+    code, details = error.code(), error.details() or ""
+    if code not in _ALLOWED:
+        return f"{code.name}: {details[:500]}"
+    if error_info(error) is None or not details or "Traceback" in details:
+        return f"{code.name} without a clear text: {details[:500]}"
+    if code is grpc.StatusCode.INVALID_ARGUMENT and not field_violations(error):
+        return f"INVALID_ARGUMENT that names no field: {details[:500]}"
+    return ""
+
+
+def _shown(request: Message) -> str:
+    return " ".join(str(request).split())[:600]
 
 
 async def _error_of(
@@ -119,13 +156,16 @@ async def _error_of(
 ) -> grpc.aio.AioRpcError | None:
     method = service.methods_by_name[name]
     make = channel.unary_stream if method.server_streaming else channel.unary_unary
-    call = make(
+    call: Any = make(
         f"/{service.full_name}/{name}",
         request_serializer=type(request).SerializeToString,
         response_deserializer=GetMessageClass(method.output_type).FromString,
     )(request, timeout=_DEADLINE_SECONDS)
     try:
-        if method.server_streaming:
+        if name in _ENDLESS:
+            await call.read()
+            call.cancel()
+        elif method.server_streaming:
             async for _ in call:
                 pass
         else:

@@ -2,73 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+import random
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from videotree.gate.v1 import gate_service_pb2 as pb
 from videotree.gate.v1 import gate_service_pb2_grpc
 
+from bench.any_request import Answers, Sound, ask_anything, services_of
+from bench.bad_requests import GATE_RULES
 from services.gate.config import GateConfig
 from services.gate.main import defaults_of
 from services.gate.rpc.servicer import GateServicer
 from services.gate.rpc.status_codes import STATUS_RULES
 from services.gate.use_cases.validate_skills import ValidateSkills
 from services.runtime.serving import ServiceParts
-from services.runtime.status import error_info, field_violations
+from services.runtime.status import field_violations
 from services.runtime.testing import local_channel
+from tests.builders.depth import SCALE
 from tests.builders.gate_builders import round_spec, scripted, store_for, type_spec
 
-INTEGERS = st.sampled_from([-(2**31), -1, 0, 1, 2, 3, 7, 60, 2001, 2**31 - 1])
-DOUBLES = st.sampled_from(
-    [float("nan"), float("inf"), -float("inf"), -1.0, -1e-300, 0.0, 0.02, 0.1, 0.5, 0.7, 1.0, 3.0, 20.0, 1e308]
-)
-TEXTS = st.sampled_from(
-    ["", " ", "w", "v1", "Action", "action.md", "action-0", "action-0-q0", "../x.md", "ü\u2028\x00", "a" * 300]
-)
-NUMBERS = {
-    FieldDescriptor.CPPTYPE_INT32: INTEGERS,
-    FieldDescriptor.CPPTYPE_INT64: INTEGERS | st.sampled_from([2**63 - 1, -(2**63), 10**9]),
-    FieldDescriptor.CPPTYPE_DOUBLE: DOUBLES,
-    FieldDescriptor.CPPTYPE_BOOL: st.booleans(),
-    FieldDescriptor.CPPTYPE_STRING: TEXTS,
-    FieldDescriptor.CPPTYPE_ENUM: st.sampled_from([0, 1, 2, 3, 99]),
-}
-
-
-def fill(message: Message, draw: Any) -> None:
-    """Set each field or leave it, to anything its type can hold."""
-    for field in message.DESCRIPTOR.fields:
-        if not draw(st.booleans()):
-            continue
-        if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
-            count = draw(st.integers(0, 3)) if field.is_repeated else 1
-            target = getattr(message, field.name)
-            for _ in range(count):
-                child = target.add() if field.is_repeated else target
-                child.SetInParent()
-                fill(child, draw)
-        elif field.is_repeated:
-            getattr(message, field.name).extend(draw(st.lists(NUMBERS[field.cpp_type], max_size=3)))
-        else:
-            setattr(message, field.name, draw(NUMBERS[field.cpp_type]))
-
-
-@st.composite
-def requests(draw: Any) -> list[tuple[str, Message]]:
-    made = []
-    for method in pb.DESCRIPTOR.services_by_name["GateService"].methods:
-        sound = method.name == "ValidateSkills" and draw(st.booleans())
-        request: Message = valid_round() if sound else getattr(pb, method.input_type.name)()
-        fill(request, draw)
-        made.append((method.name, request))
-    return made
+SOUND: Sound = {
+    "workspace": ["w"], "run_id": ["r"], "dataset": ["d"], "skills_version": ["v1"], "prompts_version": ["v1"],
+    "task_type": ["Action"], "target_file": ["action.md", "../x.md"], "unit_id": ["action-0", "action-1"],
+    "question_ids": ["action-0-q0"], "solver": ["tree", "direct"], "skill_mode": ["routed"],
+    "w": [0, 3, 8], "l": [0, 1], "n_used": [8], "n_remaining": [0, 4], "count": [1, 60, 2001], "p1": [0.7, 3.0],
+}  # fmt: skip
 
 
 def valid_round() -> pb.ValidateSkillsRequest:
@@ -105,25 +66,17 @@ async def answer(stub: gate_service_pb2_grpc.GateServiceStub, method: str, reque
     return None
 
 
-async def answers(many: Sequence[tuple[str, Message]]) -> list[tuple[str, Message, grpc.aio.AioRpcError | None]]:
+VALID = {**GATE_RULES, "ValidateSkills": valid_round}
+
+
+async def test_qua_13_no_request_brings_an_unexpected_error() -> None:
+    answers, rng = Answers(), random.Random(3)
     async with local_channel("gate", parts()) as channel:
-        stub = gate_service_pb2_grpc.GateServiceStub(channel)
-        return [(method, request, await answer(stub, method, request)) for method, request in many]
-
-
-EXPECTED = {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND}
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(requests())
-def test_qua_13_no_request_brings_an_unexpected_error(many: list[tuple[str, Message]]) -> None:
-    for method, request, error in asyncio.run(answers(many)):
-        if error is None:
-            continue
-        assert error.code() in EXPECTED, (method, request, error.details())
-        assert error_info(error) is not None
-        if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-            assert field_violations(error), (method, error.details())
+        for _ in range(60 * SCALE):
+            for service in services_of(pb):
+                await ask_anything(channel, service, rng, SOUND, answers, valid=VALID)
+    assert answers.tally.faults == []
+    assert set(VALID) == set(answers.by_method)
 
 
 FAULTS: list[tuple[str, Any, str]] = [
