@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 
@@ -98,17 +99,32 @@ async def simulator_stats(port: int) -> dict[str, Any]:
 
 
 class RedisServer:
-    """A `redis-server` without persistence that can be stopped, frozen, thawed and started again on its port."""
+    """A `redis-server` without persistence that can be stopped, frozen, thawed and started again on its port.
 
-    def __init__(self, folder: Path) -> None:
+    With a password, `url` carries it.
+    """
+
+    def __init__(self, folder: Path, password: str = "") -> None:
         self.port = free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
+        login = f":{quote(password, safe='')}@" if password else ""
+        self.url = f"redis://{login}127.0.0.1:{self.port}/0"
         self._folder = folder
+        self._password = ("--requirepass", password) if password else ()
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Starts it, empty, and returns once it listens."""
-        options = ("--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder))
+        options = (
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            str(self._folder),
+            *self._password,
+        )
         nowhere = asyncio.subprocess.DEVNULL
         self._process = await asyncio.create_subprocess_exec("redis-server", *options, stdout=nowhere)
         await until_listening(self.port)
@@ -135,9 +151,9 @@ class RedisServer:
 
 
 @contextlib.asynccontextmanager
-async def redis_server(folder: Path) -> AsyncIterator[RedisServer]:
+async def redis_server(folder: Path, password: str = "") -> AsyncIterator[RedisServer]:
     """A Redis that listens; it is gone afterwards."""
-    server = RedisServer(folder)
+    server = RedisServer(folder, password)
     await server.start()
     try:
         yield server
