@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import plotly.graph_objects as go
+from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
 _TEMPLATES = Path(__file__).parent / "pages"
@@ -22,9 +24,9 @@ def page_template(name: str) -> jinja2.Template:
     return environment.get_template(name)
 
 
-def embedded_figure(name: str, figure: go.Figure) -> dict[str, str]:
+def embedded_figure(name: str, figure: go.Figure | dict[str, Any]) -> dict[str, str]:
     """A figure as a page embeds it; `</` is broken up so that no text can end the script."""
-    return {"id": name, "json": str(figure.to_json()).replace("</", "<\\/")}
+    return {"id": name, "json": str(to_json_plotly(figure)).replace("</", "<\\/")}
 
 
 def percent(value: float | None) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from services.questions import Question
 from services.skills import MARKERS
-from services.trainer.domain.step_rows import EvolutionRecordRow, StepReport
+from services.trainer.domain.step_rows import EvolutionRecordRow, GateEvidence
 from services.trainer.use_cases.gather_report import RunReport
+
+_Gate: TypeAlias = tuple[int, int, str]
+"""Epoch, step and task type."""
 
 CATEGORIES: Mapping[str, str] = {
     "format": "the answer was not the letter of an option",
@@ -31,29 +35,48 @@ CAUSES: Mapping[str, str] = {
 _TIERS: Mapping[str, str] = {"t2": "T2", "t1": "T1"}
 
 
-def edit_view(report: RunReport, row: EvolutionRecordRow) -> dict[str, Any]:
-    """What the page shows of one edit: `named` are the wrong answers that it says it mends, `others` those seen too.
+class EditViews:
+    """Makes what the page shows of each edit; the report's rows are looked through once and not for every edit."""
 
-    Where the optimizer proposed nothing, the change consists of reminders, and the lapses stand for what it named.
-    """
-    outcomes = json.loads(row.record.edits_json or "[]")
-    named = {question for each in outcomes for question in each["edit"]["cases"]}
-    cases = [_case(report, row, case) for case in json.loads(row.record.cases_json or "[]")]
-    if not outcomes:
-        named = {case["question_id"] for case in cases if case["cause"] == "lapse"}
-    wins, losses = _deciding_units(report, row)
-    return {
-        "row": row,
-        "gate": next((each.report for each in report.steps if _same(each.epoch, each.step, each.report, row)), None),
-        "wins": [(unit, _asked(report, unit)) for unit in wins],
-        "losses": [(unit, _asked(report, unit)) for unit in losses],
-        "named": [case for case in cases if case["question_id"] in named],
-        "others": [case for case in cases if case["question_id"] not in named],
-        "diff": diff_lines(row.record.unified_diff),
-        "reminds": _reminds(row.record.unified_diff),
-        "reasons": json.loads(row.record.rejections_json or "[]"),
-        "parts": [_part(each) for each in outcomes],
-    }
+    def __init__(self, report: RunReport) -> None:
+        self._report = report
+        self._gates = {(each.epoch, each.step, each.report.task_type): each.report for each in report.steps}
+        self._evidence: dict[_Gate, list[GateEvidence]] = defaultdict(list)
+        for each in report.evidence:
+            self._evidence[each.epoch, each.step, each.evidence.task_type].append(each.evidence)
+        self._texts: dict[str, list[str]] = defaultdict(list)
+        for question in report.questions.values():
+            self._texts[question.unit_id].append(question.text)
+
+    def view(self, row: EvolutionRecordRow) -> dict[str, Any]:
+        """`named` are the wrong answers that the edit says it mends, `others` those seen too.
+
+        Where the optimizer proposed nothing, the change consists of reminders, and the lapses stand for what it named.
+        """
+        outcomes = json.loads(row.record.edits_json or "[]")
+        named = {question for each in outcomes for question in each["edit"]["cases"]}
+        cases = [_case(self._report, row, case) for case in json.loads(row.record.cases_json or "[]")]
+        if not outcomes:
+            named = {case["question_id"] for case in cases if case["cause"] == "lapse"}
+        gate = (row.epoch, row.step, row.record.task_type)
+        # The units that the edit won and lost in its gate, in the order in which they were counted.
+        counted = self._evidence.get(gate, [])
+        return {
+            "row": row,
+            "gate": self._gates.get(gate),
+            "wins": [self._unit(each) for each in counted if each.cand_correct and not each.base_correct],
+            "losses": [self._unit(each) for each in counted if each.base_correct and not each.cand_correct],
+            "named": [case for case in cases if case["question_id"] in named],
+            "others": [case for case in cases if case["question_id"] not in named],
+            "diff": diff_lines(row.record.unified_diff),
+            "reminds": _reminds(row.record.unified_diff),
+            "reasons": json.loads(row.record.rejections_json or "[]"),
+            "parts": [_part(each) for each in outcomes],
+        }
+
+    def _unit(self, evidence: GateEvidence) -> tuple[str, str]:
+        """A unit and its questions, as text."""
+        return evidence.unit_id, " / ".join(self._texts.get(evidence.unit_id, ()))
 
 
 def _reminds(diff: str) -> bool:
@@ -108,30 +131,10 @@ def _looked(evidence: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _asked(report: RunReport, unit_id: str) -> str:
-    """The questions of a unit, as text."""
-    return " / ".join(each.text for each in report.questions.values() if each.unit_id == unit_id)
-
-
 def _option(question: Question, letter: str) -> str:
     if letter and letter in question.letters:
         return f"{letter}. {question.options[question.letters.index(letter)]}"
     return letter or "no answer"
-
-
-def _deciding_units(report: RunReport, row: EvolutionRecordRow) -> tuple[Sequence[str], Sequence[str]]:
-    """The units that the edit won and lost in its gate, in the order in which they were counted."""
-    counted = [
-        each.evidence
-        for each in report.evidence
-        if (each.epoch, each.step, each.evidence.task_type) == (row.epoch, row.step, row.record.task_type)
-    ]
-    wins = [each.unit_id for each in counted if each.cand_correct and not each.base_correct]
-    return wins, [each.unit_id for each in counted if each.base_correct and not each.cand_correct]
-
-
-def _same(epoch: int, step: int, report: StepReport, row: EvolutionRecordRow) -> bool:
-    return (epoch, step, report.task_type) == (row.epoch, row.step, row.record.task_type)
 
 
 def _line_kind(line: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from services.trainer.adapters.page_templates import embedded_figure, page_template, percent
-from services.trainer.adapters.report_edits import CATEGORIES, diff_lines, edit_view
+from services.trainer.adapters.report_edits import CATEGORIES, EditViews, diff_lines
 from services.trainer.adapters.report_plots import accuracy_by_type, accuracy_curves, evidence_trajectories
 from services.trainer.domain.best import published, reverted
 from services.trainer.domain.step_rows import EvolutionRecordRow
@@ -18,7 +18,7 @@ _TIERS = ("T2", "T1", "uncertain")
 
 def render_report(report: RunReport) -> str:
     """The whole page. Everything that came from a model or a file is escaped."""
-    by_type = accuracy_by_type(report.metrics)
+    by_type, edits = accuracy_by_type(report.metrics), EditViews(report)
     gates = [row for row in report.steps if row.report.n_planned > 0]
     return page_template("report.html.jinja").render(
         report=report,
@@ -31,8 +31,8 @@ def render_report(report: RunReport) -> str:
         ],
         gates=gates,
         skips=[row for row in report.steps if row.report.n_planned == 0],
-        accepted=[edit_view(report, row) for row in report.edits if row.record.status == "accepted"],
-        refused=[edit_view(report, row) for row in report.edits if row.record.status == "rejected"],
+        accepted=[edits.view(row) for row in report.edits if row.record.status == "accepted"],
+        refused=[edits.view(row) for row in report.edits if row.record.status == "rejected"],
         reviews=_reviews(report),
         diagnoses=_diagnoses(report),
         versions=[(each.version, diff_lines(each.diff)) for each in report.published],

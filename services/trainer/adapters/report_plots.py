@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -57,32 +58,42 @@ def accuracy_curves(metrics: Sequence[DualMetric], lines: Sequence[HoldoutRow]) 
     return figure
 
 
-def evidence_trajectories(steps: Sequence[StepReportRow], evidence: Sequence[GateEvidenceRow]) -> dict[str, go.Figure]:
-    """Per task type, the evidence of each of its gates unit by unit, with the two bounds."""
+def evidence_trajectories(
+    steps: Sequence[StepReportRow], evidence: Sequence[GateEvidenceRow]
+) -> dict[str, dict[str, Any]]:
+    """Per task type, the evidence of each of its gates unit by unit, with the two bounds.
+
+    The paths are plain: plotly's objects would check every one of them, some thirty milliseconds a gate.
+    """
     paths: dict[tuple[str, int, int], list[GateEvidenceRow]] = defaultdict(list)
     for row in evidence:
         paths[row.evidence.task_type, row.epoch, row.step].append(row)
-    figures: dict[str, go.Figure] = {}
+    figures: dict[str, dict[str, Any]] = {}
     for step in steps:
         report = step.report
         path = paths.get((report.task_type, step.epoch, step.step))
         if not path:
             continue
         if report.task_type not in figures:
-            figures[report.task_type] = _evidence_figure(report.task_type, report.verdict_json)
-        figures[report.task_type].add_scatter(
-            x=list(range(len(path) + 1)),
-            y=[1.0, *(row.evidence.e_value for row in path)],
-            text=["start", *(f"{row.evidence.unit_id}: W {row.evidence.w}, L {row.evidence.l}" for row in path)],
-            mode="lines+markers",
-            line_shape="hv",
-            marker={"size": 4},
-            line=_ACCEPTED if report.gate_action.startswith("ACCEPT") else _REJECTED,
-            name=f"epoch {step.epoch} step {step.step}: {report.gate_action}",
-        )
+            figures[report.task_type] = _evidence_figure(report.task_type, report.verdict_json).to_dict()
+        figures[report.task_type]["data"].append(_path(step, path))
     for figure in figures.values():
-        figure.update_layout(height=_HEIGHT + _LEGEND_LINE * len(figure.data))
+        figure["layout"]["height"] = _HEIGHT + _LEGEND_LINE * len(figure["data"])
     return dict(sorted(figures.items()))
+
+
+def _path(step: StepReportRow, path: Sequence[GateEvidenceRow]) -> dict[str, Any]:
+    rows = [row.evidence for row in path]
+    return {
+        "type": "scatter",
+        "x": list(range(len(rows) + 1)),
+        "y": [1.0, *(row.e_value for row in rows)],
+        "text": ["start", *(f"{row.unit_id}: W {row.w}, L {row.l}" for row in rows)],
+        "mode": "lines+markers",
+        "line": {"shape": "hv", **(_ACCEPTED if step.report.gate_action.startswith("ACCEPT") else _REJECTED)},
+        "marker": {"size": 4},
+        "name": f"epoch {step.epoch} step {step.step}: {step.report.gate_action}",
+    }
 
 
 def accuracy_by_type(metrics: Sequence[DualMetric]) -> go.Figure | None:
