@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from services.trainer.domain.errors import WorkspaceProblem
+from services.trainer.domain.trainer_state import SCHEMA_VERSION, TrainerState, state_from_json
+
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
@@ -23,4 +26,14 @@ class Checkpoint:
     global_step: int
     trainer_state_json: str
     fingerprints: Fingerprints
-    schema_version: int = 1
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def state(self) -> TrainerState:
+        """The trainer's state. Raises WorkspaceProblem when another version of the program wrote it in another form."""
+        if self.schema_version != SCHEMA_VERSION:
+            raise WorkspaceProblem(
+                f"the checkpoint of run {self.run_id} has schema version {self.schema_version}, and this program reads "
+                f"{SCHEMA_VERSION}; go on with the version of videotree that began the run"
+            )
+        return state_from_json(self.trainer_state_json)

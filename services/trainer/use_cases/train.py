@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from services.trainer.domain.best import epoch_scores
 from services.trainer.domain.checkpoint import Checkpoint
 from services.trainer.domain.stopping import should_stop
-from services.trainer.domain.trainer_state import state_from_json
 from services.trainer.use_cases.end_epoch import end_epoch, evaluate_start
 from services.trainer.use_cases.run_step import run_step
 from services.trainer.use_cases.training_run import TrainingRun
@@ -24,7 +23,7 @@ class TrainingEnd:
 
 async def train(run: TrainingRun, checkpoint: Checkpoint, require_room: Callable[[], Awaitable[None]]) -> TrainingEnd:
     """Trains from `checkpoint` to the end. `require_room` is awaited before each piece of work and may raise."""
-    state = state_from_json(checkpoint.trainer_state_json)
+    state = checkpoint.state
     if not await _scores(run):
         await require_room()
         await evaluate_start(run, state)

@@ -222,6 +222,15 @@ async def test_trn_11_a_changed_setting_is_refused_by_name() -> None:
         await train_in(world, epochs=1, batch_size=13, resume=True)
 
 
+async def test_sto_9_a_checkpoint_of_another_form_is_refused_by_its_version() -> None:
+    world = World()
+    await train_in(world, epochs=1)
+    written = dataclasses.replace(world.checkpoints["run-1"], schema_version=2, trainer_state_json='{"new": "form"}')
+    world.checkpoints["run-1"] = written
+    with pytest.raises(WorkspaceProblem, match=r"run run-1 has schema version 2, and this program reads 1"):
+        await train_in(world, epochs=1, resume=True)
+
+
 async def test_trn_11_a_taken_run_id_says_how_to_resume() -> None:
     world = World()
     await train_in(world, epochs=1)
