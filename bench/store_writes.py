@@ -146,6 +146,11 @@ def _unfinished_addition(root: Path) -> None:
         (complete / name).write_bytes(b"\xff\xd8\xff\xe0added\xff\xd9")
 
 
+def _half_replaced(root: Path) -> None:
+    """The old workspace was renamed away, the new one waits."""
+    (root / "workspaces" / SPACE).rename(root / "workspaces" / f".new-{SPACE}")
+
+
 def _lagging_manifest(root: Path) -> None:
     (root / "workspaces" / SPACE / "manifest.json").write_text("{}")
 
@@ -173,6 +178,7 @@ WRITES: Mapping[str, Write] = {
     "a seed replaced": Write(_seed("start", with_pools=False)),
     "a backup": Write(("Backup", workspaces.BackupRequest(workspace=SPACE, backup="second"))),
     "a restored backup": Write(("Restore", workspaces.RestoreRequest(backup="copy", workspace="restored"))),
+    "the start after half of a replacement": Write(None, _half_replaced),
     "the start after an addition": Write(None, _unfinished_addition),
     "the start after a freeze without its commit": Write(None, _without_its_commit(_freeze("u1", "u2", "u3"))),
     "the start after a version without its commit": Write(None, _without_its_commit(_commit())),

@@ -41,7 +41,7 @@ from services.runtime.logging import configure_logging
 from services.store.domain.errors import StoreError
 
 _ANSWERED, _REFUSED, _UNEXPECTED = 0, 3, 4
-_UNFINISHED = (".tmp-", ".add-")
+_UNFINISHED = (".tmp-", ".add-", ".new-")
 _OF_THE_PROCESS = (".store.lock", "harness.db-", "baseline.db-", "calls.db-")
 _LASTING = ("replace", "fsync_folder")
 _EVERY_QUICK = 7
@@ -99,8 +99,8 @@ class Bench:
         self._root = folder / "data"
         asyncio.run(_fill(self._filled))
 
-    def try_write(self, name: str, every: int, tally: Tally) -> None:
-        """Interrupts every step of a write in every way, or each `every`-th interruption."""
+    def try_write(self, name: str, tally: Tally, every: int = 1, last: int | None = None) -> None:
+        """Interrupts every step of a write in every way, or only each `every`-th time, or the `last` times."""
         wanted = WRITES[name]
         self._reset(wanted)
         old = look(self._root)
@@ -108,7 +108,8 @@ class Bench:
         steps = _steps_of(self._root, wanted)
         new = look(self._root)
         tally.steps += len(steps)
-        for number, interruption in enumerate(list(_interruptions(steps))[::every]):
+        chosen = list(_interruptions(steps))[-(last or 0) :: every]
+        for number, interruption in enumerate(chosen):
             self._reset(wanted)
             end = self._run_interrupted(wanted, interruption)
             where = f"{name}: {interruption.way} (step {interruption.at} of {len(steps)}, {interruption.step}), {end}"
@@ -275,14 +276,14 @@ def _neither(seen: Seen, old: Seen, new: Seen) -> Iterator[str]:
                 yield f"the {what} of {name}" if name in found else f"{name} is gone"
 
 
-def run(names: Sequence[str] = tuple(WRITES), every: int = 1) -> Tally:
-    """Tries these writes, each `every`-th interruption of them."""
+def run(names: Sequence[str] = tuple(WRITES), every: int = 1, last: int | None = None) -> Tally:
+    """Tries these writes, each `every`-th interruption of them, or the `last` ones of each."""
     configure_logging("torn-writes", "json", "CRITICAL")  # repairs are meant here
     tally, began = Tally(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torn-writes-", dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
         bench = Bench(Path(folder))
         for name in names:
-            bench.try_write(name, every, tally)
+            bench.try_write(name, tally, every, last)
             print(f"{time.monotonic() - began:6.1f} s  {name}", flush=True)
     tally.seconds = time.monotonic() - began
     return tally
@@ -310,10 +311,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"each {_EVERY_QUICK}th interruption")
     parser.add_argument("--only", metavar="WRITE", choices=list(WRITES), action="append", help="a kind of write")
+    parser.add_argument("--last", type=int, metavar="N", help="only the last N interruptions of each kind")
     parser.add_argument("--no-results", action="store_true", help="write no file of results")
     options = parser.parse_args(arguments)
     names = options.only or list(WRITES)
-    tally = run(names, _EVERY_QUICK if options.quick else 1)
+    tally = run(names, _EVERY_QUICK if options.quick else 1, options.last)
     figures = figures_of(tally, len(names))
     print(table(figures))
     details = {"ways": tally.ways, "ends": tally.ends, "writes": names, "broken": tally.broken[:100]}

@@ -42,6 +42,9 @@ async def build(config: StoreConfig) -> ServiceParts:
 
 async def _on_locked_root(config: StoreConfig, lock: DataRootLock) -> ServiceParts:
     root = config.data
+    for folder in ("workspaces", "seeds"):
+        for path in await asyncio.to_thread(AtomicFiles().finish_replacements, root / folder):
+            _log.warning("finished an interrupted replacement", path=str(path))
     for path in await asyncio.to_thread(remove_leftovers, root):
         _log.warning("removed unfinished work", path=str(path))
     for path in await asyncio.to_thread(AtomicFiles().finish_additions, root / "library"):

@@ -6,6 +6,9 @@ of unfinished work begin with `.tmp-`, and `remove_leftovers` deletes them at th
 
 Files that are added to a folder gather in a hidden sibling, which is renamed to `.add-<folder>` once it is complete.
 From then on all of them count: `finish_additions` moves in at the next start what a crash left there.
+
+A folder that replaces another waits beside it as `.new-<folder>`. Once the old one is renamed away the new one counts,
+and `finish_replacements` installs it at the next start.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from services.store.adapters.file_operations import FileOperations, SystemFileOp
 
 TEMPORARY_PREFIX = ".tmp-"
 ADDITION_PREFIX = ".add-"
+REPLACEMENT_PREFIX = ".new-"
 
 
 class AtomicFiles:
@@ -81,11 +85,31 @@ class AtomicFiles:
         return complete
 
     def install_folder(self, building: Path, path: Path) -> None:
-        """Rename a finished hidden folder into place and make the rename durable."""
+        """Rename a finished hidden folder into place, also in place of another one, and make the rename durable.
+
+        Raises OSError: then the old folder stands there, or the next start installs the new one.
+        """
         if path.exists():
-            self.remove(path)
+            self._exchange(building, path)
+            return
         self._operations.replace(building, path)
         self._operations.fsync_folder(path.parent)
+
+    def finish_replacements(self, root: Path) -> list[Path]:
+        """Install the folders whose old one was gone when their replacement was interrupted, drop those whose is not.
+
+        Returns the folders that were installed. To be called before `remove_leftovers`.
+        """
+        installed = []
+        for complete in sorted(root.rglob(f"{REPLACEMENT_PREFIX}*/")):
+            path = complete.parent / complete.name.removeprefix(REPLACEMENT_PREFIX)
+            if path.exists():
+                self.remove(complete)
+            else:
+                self._operations.replace(complete, path)
+                self._operations.fsync_folder(path.parent)
+                installed.append(path)
+        return installed
 
     def sync_tree(self, folder: Path) -> None:
         """Force a folder that another program filled (a database copy) to the disk, deepest entries first."""
@@ -127,6 +151,22 @@ class AtomicFiles:
         else:
             doomed.unlink()
         self._operations.fsync_folder(path.parent)
+
+    def _exchange(self, building: Path, path: Path) -> None:
+        complete, doomed = path.parent / f"{REPLACEMENT_PREFIX}{path.name}", _temporary_sibling(path)
+        self.remove(complete)
+        self._operations.replace(building, complete)
+        try:
+            self._operations.fsync_folder(path.parent)
+            self._operations.replace(path, doomed)  # from here on the new folder counts
+            self._operations.replace(complete, path)
+        except OSError:
+            if doomed.exists():
+                doomed.rename(path)
+            shutil.rmtree(complete)
+            raise
+        self._operations.fsync_folder(path.parent)
+        shutil.rmtree(doomed)
 
     def _move_in(self, complete: Path) -> None:
         folder = complete.parent / complete.name.removeprefix(ADDITION_PREFIX)

@@ -166,9 +166,10 @@ class Library:
         return await self._video(video_id)
 
     async def video_page(self, request: PageRequest) -> Page[Video]:
-        """Return videos in ascending order of id."""
+        """Return videos in ascending order of id; a page may hold fewer than asked."""
         names = name_page("videos", await asyncio.to_thread(self._files.names, _VIDEOS), request)
-        return Page([await self._video(name) for name in names.items], names.next_token)
+        found = [await self._video_or_none(name) for name in names.items]
+        return Page([video for video in found if video is not None], names.next_token)
 
     async def tree(self, video_id: str) -> tuple[bytes, str]:
         """Return tree.json as stored and its SHA-256; raises NotFound."""
@@ -194,6 +195,13 @@ class Library:
     async def _dataset_names(self) -> list[str]:
         names = await asyncio.to_thread(self._files.names, _QUESTIONS)
         return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+
+    async def _video_or_none(self, video_id: str) -> Video | None:
+        """None for a folder without a tree, which an interrupted first import leaves."""
+        try:
+            return await self._video(video_id)
+        except NotFound:
+            return None
 
     async def _video(self, video_id: str) -> Video:
         if video_id not in self._trees:

@@ -131,6 +131,46 @@ def test_qua_12_an_interrupted_addition_adds_all_its_files_or_none(tmp_path: Pat
     assert seen == {False, True}
 
 
+def replace_folder(files: AtomicFiles, root: Path) -> None:
+    """Make a new folder where one stands, as a workspace is replaced."""
+    building = files.hidden_folder(root / "w")
+    (building / "new.db").write_bytes(b"new")
+    files.sync_tree(building)
+    files.install_folder(building, root / "w")
+
+
+@pytest.mark.parametrize("way", [way for way in Way if way not in ONLY_WRITES])
+def test_qua_12_an_interrupted_replacement_leaves_the_old_folder_or_the_new(tmp_path: Path, way: Way) -> None:
+    counting, seen = BreakableOperations(), []
+    AtomicFiles().publish_folder(tmp_path / "counted" / "w", {"old.db": b"old"})
+    replace_folder(AtomicFiles(counting), tmp_path / "counted")
+    assert [each.name for each in (tmp_path / "counted").iterdir()] == ["w"]
+    for at in range(1, len(counting.steps) + 1):
+        root = tmp_path / str(at) / "root"
+        AtomicFiles().publish_folder(root / "w", {"old.db": b"old"})
+        with interrupted(root, at, way) as atomic:
+            replace_folder(atomic, root)
+        if way is Way.ERROR:  # the process goes on, and finds one of them without a start
+            assert (root / "w").exists(), at
+        AtomicFiles().finish_replacements(root)
+        remove_leftovers(root)
+        there = {each.name: each.read_bytes() for each in (root / "w").iterdir()}
+        assert there in ({"old.db": b"old"}, {"new.db": b"new"}), at
+        assert [each.name for each in root.iterdir()] == ["w"]
+        seen.append("new.db" in there)
+    assert seen == sorted(seen)
+    assert set(seen) == {False, True} or way is Way.POWER_CUT  # whose renames are forced by the last step
+
+
+def test_qua_12_what_a_failed_replacement_left_does_not_hinder_the_next(tmp_path: Path) -> None:
+    AtomicFiles().publish_folder(tmp_path / "w", {"old.db": b"old"})
+    (tmp_path / ".new-w").mkdir()
+    (tmp_path / ".new-w" / "stale.db").touch()
+    replace_folder(AtomicFiles(), tmp_path)
+    assert [each.name for each in (tmp_path / "w").iterdir()] == ["new.db"]
+    assert [each.name for each in tmp_path.iterdir()] == ["w"]
+
+
 def test_an_interrupted_addition_is_finished_before_the_next_to_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "frames"
     files = {"a.jpg": b"first", "b.jpg": b"first"}
