@@ -34,6 +34,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "start": Benchmark("QUA-5 start, memory, sample training"),
     "scale": Benchmark("QUA-6 cost against size"),
     "faults": Benchmark("QUA-10 faults"),
+    "bad_input": Benchmark("QUA-13 bad input"),
+    "secrets": Benchmark("QUA-14 secrets and names that lead out"),
 }
 
 

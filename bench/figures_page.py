@@ -11,7 +11,10 @@ from bench.record import RESULTS, Figure, cells
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "quality.md"
 BEGIN = "<!-- figures: written by python -m bench.figures_page -->\n"
 END = "<!-- end of figures -->"
-ORDER = ("inference", "gate", "gate_rules", "store", "start", "scale", "faults", "soak", "kill_anywhere")
+ORDER = (
+    "inference", "gate", "gate_rules", "store", "start", "scale", "faults", "soak", "kill_anywhere", "torn_writes",
+    "bad_input", "secrets",
+)  # fmt: skip
 
 
 def markdown_of(record: dict[str, Any]) -> str:
