@@ -23,6 +23,7 @@ _NUMBER_WORDS = {
     )
 }
 _VOWELS = frozenset("aeiouy")
+_TEXTS_KEPT = 8_192
 
 
 def words(text: str) -> list[str]:
@@ -30,7 +31,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """A crude English stem: plural, past and -ing endings removed, a doubled last consonant made single."""
     if word in _NUMBER_WORDS:
@@ -54,7 +55,7 @@ def _without_ending(rest: str) -> str:
     return rest[:-1] if rest.endswith("e") else rest
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=_TEXTS_KEPT)
 def stems(text: str) -> frozenset[str]:
     """The stems of the words that carry meaning."""
     return frozenset(stem(word) for word in words(text) if word not in _STOP_WORDS)
@@ -78,7 +79,7 @@ class Lexicon:
             return stems(text)
         found = self._cache.get(text)
         if found is None:
-            if len(self._cache) >= 20_000:
+            if len(self._cache) >= _TEXTS_KEPT:
                 self._cache.clear()
             found = frozenset(self._canonical.get(one, one) for one in stems(text))
             self._cache[text] = found
