@@ -99,7 +99,8 @@ def test_evo_1_no_field_without_a_reader(name: str) -> None:
 
 def test_evo_1_no_field_of_a_stage_without_a_reader() -> None:
     kept = {stage.name: stage.read(CASE, _stage_answer(stage.name)) for stage in JUDGE_STAGES}
-    assert kept["evidence"].details.keys() == {"needed_nodes", "skill_directs_there", "why", "missed_nodes"}
+    own = {"missed_nodes", "missed"}  # which of them were not seen, and what they say: the report shows that
+    assert kept["evidence"].details.keys() == {"needed_nodes", "skill_directs_there", "why", *own}
     assert kept["tool_output"].details.keys() == {"cause_step", "why"}
     assert kept["tool_output"].spans == {0: {"verdict": "incomplete", "detail": "d"}}
     assert kept["skill"].details.keys() == {"verdict", "quote", "why"}
