@@ -163,7 +163,7 @@ def _question_file(name: str) -> Callable[[bytes], Faults]:
 
 _PLACE = re.compile(r"^(line|row|item) \d+|^the file: (line|not valid|it must)|\.json|\.zip|\.parquet")
 _OF_AN_ANSWER = re.compile(
-    r"^\$|candidate|object|answer|reply|action|args|tool|key|cases|edits?|target|front matter|text|body|\w+: "
+    r"^\$|candidate|content|object|answer|reply|action|args|tool|key|cases|edits?|target|front matter|text|body|\w+: "
 )
 READERS: Mapping[str, Reader] = {
     "event stream": Reader(_stream, re.compile(r"\S"), (EventTooLarge, AttemptFault)),

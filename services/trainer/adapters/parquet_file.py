@@ -15,7 +15,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         raise UnreadableSource(f"{path}: reading parquet needs pyarrow: pip install 'videotree[parquet]'") from error
     try:
         rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, OverflowError, pa.ArrowException) as error:  # also texts that are no UTF-8
         reason = " ".join(str(error).split())
         raise UnreadableSource(f"{path}: not a parquet file that can be read: {reason}") from error
     return rows

@@ -131,6 +131,18 @@ def test_trn_1_a_faulty_parquet_file_is_refused_in_one_line(tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
+def test_qua_13_a_parquet_file_whose_texts_are_no_text_is_refused(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "videomme.parquet"
+    parquet.write_table(pa.Table.from_pylist(FLAT), path, compression="NONE")
+    content = path.read_bytes()
+    assert b"mainly about" in content
+    path.write_bytes(content.replace(b"mainly about", b"mainly \xd7bout"))
+    with pytest.raises(UnreadableSource, match="not a parquet file that can be read: 'utf-8' codec"):
+        read_questions(path, Reading())
+
+
 def test_trn_1_the_video_whose_tree_is_known_is_meant() -> None:
     parsed = parse_videomme_json(encoded(FLAT), Reading(known_videos={"abc_001", "abc_601"}))
     assert [question.video_id for question in parsed.questions] == ["abc_001", "abc_001", "abc_601"]
