@@ -1,6 +1,6 @@
 """The governed call's figures (QUA-1), beside LiteLLM's proxy where it is installed.
 
-    python -m bench.inference [--seconds 1.5]
+    python -m bench.inference [--seconds 1]
 
 One worker each, the same upstream, the same machine; all are up at once and take turns, so that ratios count and not
 the machine's mood; medians of three turns. The server's processor time a call tells most on a busy machine. An answer
@@ -349,7 +349,7 @@ def _litellm_version() -> str:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=1.5, help="length of each turn")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of each turn")
     uvloop.run(run(parser.parse_args().seconds))
 
 
