@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 from aiohttp import web
-from videotree.store.v1 import library_service_pb2, library_service_pb2_grpc, question_pb2
+from videotree.store.v1 import library_service_pb2, library_service_pb2_grpc, pool_pb2, question_pb2
 from videotree.store.v1 import workspace_service_pb2 as workspaces
 from videotree.store.v1 import workspace_service_pb2_grpc as workspace_stubs
 
@@ -25,7 +25,7 @@ from services.runtime.bundled import bundled_path
 from services.runtime.channels import ClientCredentials, open_channel
 from services.runtime.config import ServingConfig
 from services.runtime.serving import ServiceParts
-from services.runtime.testing import local_server
+from services.runtime.testing import local_channel, local_server
 from services.simulator.adapters.world_file import load_knowledge
 from services.simulator.http_edge.server import SimulatorServer
 from services.store.config import StoreConfig
@@ -34,6 +34,15 @@ from services.templates import read_folder
 
 WORKSPACE, DATASET = "trial", "sample"
 _QUESTIONS = 40
+
+
+@contextlib.asynccontextmanager
+async def store_alone(root: Path) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to a store with a workspace of the bundled sample that nobody else writes to."""
+    config = StoreConfig(port=0, metrics_port=0, data=root / "data")
+    async with local_channel("store", await build_store(config), config) as channel:
+        await _fill(channel)
+        yield channel
 
 
 @contextlib.asynccontextmanager
@@ -104,9 +113,17 @@ async def _fill(channel: grpc.aio.Channel) -> None:
     skills = {path.name: path.read_text(encoding="utf-8") for path in sorted((sample / "skills").glob("*.md"))}
     prompts = read_folder(bundled_path("prompts"), ["agent", "tools"])
     initial = workspaces.InitialContent(dataset=DATASET, skills=skills, prompts=prompts)
-    await workspace_stubs.WorkspaceServiceStub(channel).CreateWorkspace(
-        workspaces.CreateWorkspaceRequest(name=WORKSPACE, initial=initial)
-    )
+    made = workspace_stubs.WorkspaceServiceStub(channel)
+    await made.CreateWorkspace(workspaces.CreateWorkspaceRequest(name=WORKSPACE, initial=initial))
+    units = [
+        pool_pb2.PoolUnit(
+            unit_id=each.unit_id, task_type=each.task_type, video_id=each.video_id, question_ids=[each.question_id],
+            pool=pool_pb2.POOL_VAL,
+        )
+        for each in questions
+    ]  # fmt: skip
+    pools = pool_pb2.Pools(baseline_run_id="base", dataset=DATASET, units=units)
+    await made.FreezePools(workspaces.FreezePoolsRequest(workspace=WORKSPACE, pools=pools, split_manifest_json="{}"))
 
 
 class StoreWatch:
@@ -116,17 +133,17 @@ class StoreWatch:
         self._data = data
         self._open: dict[tuple[Path, int], sqlite3.Connection] = {}
 
-    def __call__(self) -> object:
-        """A value that is another one after a change."""
-        files = [
-            (path, status.st_size, status.st_mtime_ns)
-            for path in sorted(self._data.rglob("*"))
-            if path.is_file() and ".db" not in path.suffix and (status := path.stat())
-        ]
-        databases = [
-            (path, self._version(path)) for path in sorted(self._data.rglob("*.db")) if "log" not in path.parts
-        ]
-        return files, databases
+    def __call__(self) -> Mapping[str, object]:
+        """A value for each file and database that is another one after a change."""
+        seen: dict[str, object] = {}
+        for path in sorted(self._data.rglob("*")):
+            name = str(path.relative_to(self._data))
+            if path.suffix == ".db":
+                seen[name] = self._version(path)
+            elif path.is_file() and ".db" not in path.suffix:
+                status = path.stat()
+                seen[name] = (status.st_size, status.st_mtime_ns)
+        return seen
 
     def close(self) -> None:
         """Closes the databases that were looked at."""

@@ -39,7 +39,7 @@ _ALLOWED = {
 }
 _DEADLINE_SECONDS = 60
 _DEEPEST = 4
-_MOST, _FEW = 0.8, 0.07
+_MOST, _FEW = 0.8, 0.03
 _ENDLESS = frozenset({"HoldWorkspace"})  # its stream lasts until the caller goes away
 
 
@@ -108,13 +108,13 @@ async def ask_anything(
     sound: Sound,
     answers: Answers,
     *,
-    effects: Callable[[], object] = lambda: None,
+    effects: Callable[[], Mapping[str, object]] = dict,
     valid: Mapping[str, Callable[[], Message]] | None = None,
 ) -> None:
     """Each method of the service once: an answer, or a clear status that names the field where one is at fault.
 
-    `effects` returns what a refused request must leave as it is. Of a method in `valid` every second request is a
-    valid one with a few fields changed. Faults are added to the tally.
+    `effects` returns, by name, what a refused request must leave as it is. Of a method in `valid` every second
+    request is a valid one with a few fields changed. Faults are added to the tally.
     """
     standing = effects()
     for method in service.methods:
@@ -133,7 +133,8 @@ async def ask_anything(
             answers.by_method[method.name] += 1
             continue
         answers.tally.refused += 1
-        fault = _fault_of(error) or ("it was refused and changed something" if standing != before else "")
+        changed = sorted(key for key in {*before, *standing} if before.get(key) != standing.get(key))
+        fault = _fault_of(error) or (f"it was refused and changed {', '.join(changed[:5])}" if changed else "")
         if fault:
             answers.tally.faults.append(f"{method.full_name}: {fault}; {_shown(request)}")
 

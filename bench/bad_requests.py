@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import TypeAlias
 
+import grpc
 from google.protobuf.message import Message
 from videotree.evolver.v1 import case_pb2, evolver_service_pb2
 from videotree.gate.v1 import gate_service_pb2, round_pb2
@@ -22,7 +24,7 @@ from videotree.store.v1 import (
     workspace_service_pb2,
 )
 
-from bench.all_services import DATASET, WORKSPACE, StoreWatch, all_services, sample_questions
+from bench.all_services import DATASET, WORKSPACE, StoreWatch, all_services, sample_questions, store_alone
 from bench.any_request import Answers, Sound, ask_anything, services_of
 from bench.readers import SKILL
 from bench.store_writes import FIRST, WRITES
@@ -39,6 +41,8 @@ _KNOWN: Sound = {
     "op": [1, 2, 3, 4], "edit_budget": [2], "update_mode": [0, 1, 2], "target_kind": [0, 1, 2], "page_size": [0, 10],
     "page_token": [""], "epoch": [0], "step": [0], "answer": ["A"], "run_kind": ["train", "baseline"],
 }  # fmt: skip
+
+Effects: TypeAlias = Callable[[], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,6 @@ SERVICES: Mapping[str, Service] = {
     ),
     "gate": Service((gate_service_pb2,), {**GATE_RULES, "ValidateSkills": _round}),
     "evolver": Service((evolver_service_pb2,), {"ProposeEdit": _proposal}),
-    # The last one, since it changes what the others work on.
     "store": Service(
         (library_service_pb2, workspace_service_pb2, version_service_pb2, run_service_pb2, training_service_pb2),
         _copies([*FIRST, *(each.call for each in WRITES.values() if each.call)]),
@@ -143,22 +146,35 @@ SERVICES: Mapping[str, Service] = {
 
 
 async def fuzzed_requests(root: Path, rounds: int, seed: int, seconds: float) -> dict[str, Answers]:
-    """What came of so many requests to each method of each service; each service stops after its share of `seconds`."""
+    """What came of so many requests to each method of each service; each service stops after its share of `seconds`.
+
+    The store has a data root of its own for this: what it refuses must change nothing, and other services write to
+    theirs at any time.
+    """
     found: dict[str, Answers] = {}
-    async with all_services(root) as channels:
-        for name, service in SERVICES.items():
-            found[name] = answers = Answers()
-            rng, until = random.Random(f"{seed} {name}"), time.monotonic() + seconds / len(SERVICES)
-            watch = StoreWatch(root / "data")
-            effects = watch if name == "store" else lambda: None
-            for _ in range(rounds):
-                for descriptor in services_of(*service.modules):
-                    await ask_anything(
-                        channels[name], descriptor, rng, _KNOWN, answers, effects=effects, valid=service.valid
-                    )
-                if time.monotonic() > until:
-                    break
-            watch.close()
-    strange = {path.name for path in await asyncio.to_thread(lambda: list(root.iterdir()))} - {"data", "cache"}
-    found["store"].tally.faults += [f"{name} was written outside the data root" for name in sorted(strange)]
+    share = seconds / len(SERVICES)
+    async with all_services(root / "all") as channels:
+        for name in ("inference", "gate", "evolver"):
+            found[name] = await _fuzzed(channels[name], name, rounds, seed, share, dict)
+    async with store_alone(root / "alone") as channel:
+        watch = StoreWatch(root / "alone" / "data")
+        found["store"] = await _fuzzed(channel, "store", rounds, seed, share, watch)
+        watch.close()
+    expected = {"all", "alone", "all/data", "all/cache", "alone/data"}
+    there = await asyncio.to_thread(lambda: [*root.iterdir(), *root.glob("*/*")])
+    strange = sorted({str(path.relative_to(root)) for path in there} - expected)
+    found["store"].tally.faults += [f"{name} was written outside the data root" for name in strange]
     return found
+
+
+async def _fuzzed(
+    channel: grpc.aio.Channel, name: str, rounds: int, seed: int, seconds: float, effects: Effects
+) -> Answers:
+    answers, service = Answers(), SERVICES[name]
+    rng, until = random.Random(f"{seed} {name}"), time.monotonic() + seconds
+    for _ in range(rounds):
+        for descriptor in services_of(*service.modules):
+            await ask_anything(channel, descriptor, rng, _KNOWN, answers, effects=effects, valid=service.valid)
+        if time.monotonic() > until:
+            break
+    return answers
