@@ -105,14 +105,20 @@ async def test_a_tree_comes_back_byte_by_byte(client: StoreClient) -> None:
     assert put.video.node_count == 1
 
 
+async def _tree(client: StoreClient, video_id: str) -> bytes:
+    return (await client.library.GetVideoTree(pb.GetVideoTreeRequest(video_id=video_id))).tree_json
+
+
 async def test_another_tree_needs_force(client: StoreClient) -> None:
     await client.library.PutVideo(pb.PutVideoRequest(video_id="v1", tree_json=tree("v1")))
     await client.library.PutVideo(pb.PutVideoRequest(video_id="v1", tree_json=tree("v1")))
     other = pb.PutVideoRequest(video_id="v1", tree_json=tree("v1", "A cat."))
     with refused(StatusCode.ALREADY_EXISTS):
         await client.library.PutVideo(other)
+    assert await _tree(client, "v1") == tree("v1")
     other.force = True
     await client.library.PutVideo(other)
+    assert await _tree(client, "v1") == other.tree_json
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"{}", b'{"nodes": {}}', b"[" * 100_000, tree("other")])
@@ -229,8 +235,8 @@ async def test_the_tree_of_a_video_that_was_answered_about_never_changes(client:
     with refused(StatusCode.FAILED_PRECONDITION) as answer:
         await client.library.PutVideo(pb.PutVideoRequest(video_id="v1", tree_json=other, force=True))
     assert "workspace 'trial' holds answers about video 'v1'" in answer.message
-    assert (await client.library.GetVideoTree(pb.GetVideoTreeRequest(video_id="v1"))).tree_json == tree("v1")
+    assert await _tree(client, "v1") == tree("v1")
     await client.library.PutVideo(pb.PutVideoRequest(video_id="v1", tree_json=tree("v1"), force=True))
     changed = tree("v2", "A cat sleeps.")
     await client.library.PutVideo(pb.PutVideoRequest(video_id="v2", tree_json=changed, force=True))
-    assert (await client.library.GetVideoTree(pb.GetVideoTreeRequest(video_id="v2"))).tree_json == changed
+    assert await _tree(client, "v2") == changed
